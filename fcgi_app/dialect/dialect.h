@@ -1,0 +1,74 @@
+/*
+ * dialect - what the pipeline must know of one API's wire format: data and small functions, no I/O.
+ *
+ * Formats   one const struct dialect per API; the pipeline never asks "is this chat?", it asks the dialect
+ * Memory    nothing is kept; strings are decoded into the given arena or borrowed
+ * Source    formats.md A, D; SPEC.md 4.3, 5
+ */
+#ifndef DIALECT_DIALECT_H
+#define DIALECT_DIALECT_H
+
+#include "base/scan.h"
+#include "dialect/sse.h"
+
+struct dialect_usage {
+	bool seen;      /* the upstream gave figures */
+	bool estimated; /* ... or we guessed them */
+	int64_t prompt, completion, cached, cache_write, reasoning, total; /* prompt includes cached; -1 = not given */
+	bool has_credit;
+	int64_t credit_micros; /* usage.credit */
+};
+
+/* What one event of an answer stream is. */
+enum dialect_part {
+	PART_NOTHING,  /* comment, ping, empty: passes, does not commit */
+	PART_PREAMBLE, /* role chunk and the like: held until the first content */
+	PART_CONTENT,  /* text, tool call, refusal, reasoning: commits */
+	PART_FINISH,   /* carries a finish reason (and maybe content): commits */
+	PART_USAGE,    /* only usage: withheld from a client that did not ask */
+	PART_ERROR,    /* in-band error */
+	PART_END,      /* terminal event */
+};
+
+/* What is gathered over one answer, streamed or plain. */
+struct dialect_tap {
+	struct dialect_usage usage;
+	bool finished;          /* a finish reason was seen */
+	bool ended;             /* the terminal event was seen */
+	bool content;           /* some content was seen */
+	size_t content_bytes;   /* of text seen, for estimates */
+	char finish[32];
+	char model[128];        /* as the answer names it */
+};
+
+struct dialect {
+	const char *name;       /* "chat" */
+	const char *path;       /* below base_url: "/chat/completions" */
+	bool judged;            /* feeds health fully; false: 404, 405, 501 are the caller's fault */
+	bool streams;           /* "stream": true has a meaning */
+	bool usage_option;      /* stream_options.include_usage exists */
+	/* Names and bounds of what a request must have: see dialect_check(). */
+	enum err (*check)(struct span body, struct why *why);
+	/* Judge one event and add what it tells to *tap. Invalid JSON is PART_CONTENT (it passes as it is). */
+	enum dialect_part (*event)(const struct sse_event *event, struct dialect_tap *tap);
+	/* Does a plain 200 body have the shape of an answer? Adds usage and finish to *tap. */
+	bool (*answer)(struct span body, struct dialect_tap *tap);
+	/* The end marker of a stream, as bytes: "data: [DONE]\n\n"; "" where there is none. */
+	const char *end_marker;
+	/* An error document, and an error event, in this API's shape. */
+	void (*error_body)(struct buf *out, int status, const char *type, const char *code, struct span message);
+	void (*error_event)(struct buf *out, int status, const char *type, const char *code, struct span message);
+};
+
+extern const struct dialect dialect_chat;
+extern const struct dialect dialect_completions;
+extern const struct dialect dialect_embeddings;
+extern const struct dialect dialect_moderations;
+
+/* The error type that OpenAI's API uses with a status: "invalid_request_error", "rate_limit_error", ... */
+const char *dialect_error_type(int status);
+
+/* Rough tokens of n bytes of text, where an upstream told nothing. */
+int64_t dialect_guess_tokens(size_t bytes);
+
+#endif
