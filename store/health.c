@@ -74,8 +74,10 @@ health_failure(struct account_row *row, uint32_t pick, const struct health_polic
 	if (!change->new_incident)
 		return;
 	row->failed_pick = row->picks;
-	row->consecutive += row->consecutive < UINT16_MAX;
-	row->fails += row->fails < UINT16_MAX;
+	if (row->consecutive < UINT16_MAX)
+		row->consecutive++;
+	if (row->fails < UINT16_MAX)
+		row->fails++;
 	if (policy->disable_after > 0 && row->consecutive >= policy->disable_after &&
 	    (row->flags & ACCOUNT_DISABLED) == 0) {
 		row->flags |= ACCOUNT_DISABLED | ACCOUNT_BY_FAILURES;
@@ -94,14 +96,16 @@ health_failure(struct account_row *row, uint32_t pick, const struct health_polic
 	change->old_until_ms = row->breaker_until_ms;
 	if (until > row->breaker_until_ms)
 		row->breaker_until_ms = until;
-	row->breaker_step += row->breaker_step < UINT8_MAX;
+	if (row->breaker_step < UINT8_MAX)
+		row->breaker_step++;
 	row->fails = 0;
 }
 
 static void
 disable_at(struct account_row *row, uint8_t *count, int64_t limit, struct health_change *change)
 {
-	*count += *count < UINT8_MAX;
+	if (*count < UINT8_MAX)
+		(*count)++;
 	if (limit > 0 && *count >= limit && (row->flags & ACCOUNT_DISABLED) == 0) {
 		row->flags |= ACCOUNT_DISABLED;
 		change->disabled = true;

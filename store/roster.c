@@ -160,11 +160,9 @@ roster_account(struct txn *txn, uint16_t channel, const char *id, const uint8_t 
 	if (rc != STORE_OK)
 		return rc;
 	*ref_out = ref;
-	if (!create)
-		return STORE_OK;
 	rc = account_stat_get(txn, ref, &stat);
 	if (rc != STORE_OK || memcmp(stat.fingerprint, fingerprint, sizeof stat.fingerprint) == 0)
 		return rc == STORE_NONE ? STORE_OK : rc;
 	*rekeyed_out = true;
-	return rekey(txn, ref, &stat, fingerprint);
+	return create ? rekey(txn, ref, &stat, fingerprint) : STORE_OK;
 }

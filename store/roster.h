@@ -16,7 +16,8 @@ enum store_rc roster_channel(
 
 /*
  * The number of an account. When `create`: made when missing; a key that changed (another fingerprint) enables an
- * account that failures had disabled and clears its session-dead and auth counts; *rekeyed_out tells.
+ * account that was not disabled by an operator and clears its session-dead and auth counts. *rekeyed_out tells of the
+ * other fingerprint, also without `create`.
  */
 enum store_rc roster_account(struct txn *txn, uint16_t channel, const char *id,
     const uint8_t fingerprint[8], bool create, struct account_ref *ref_out,
