@@ -34,12 +34,15 @@ enum dialect_part {
 struct dialect_tap {
 	struct dialect_usage usage;
 	bool finished;          /* a finish reason was seen */
-	bool ended;             /* the terminal event was seen */
+	bool ended;             /* the terminal event was seen: what follows it is PART_NOTHING */
 	bool content;           /* some content was seen */
 	size_t content_bytes;   /* of text seen, for estimates */
+	unsigned invalid;       /* events that were not JSON: a last one without empty line may be a torn one */
 	char finish[32];
 	char model[128];        /* as the answer names it */
 };
+
+struct dialect_request; /* read.h */
 
 struct dialect {
 	const char *name;       /* "chat" */
@@ -47,15 +50,21 @@ struct dialect {
 	bool judged;            /* feeds health fully; false: 404, 405, 501 are the caller's fault */
 	bool streams;           /* "stream": true has a meaning */
 	bool usage_option;      /* stream_options.include_usage exists */
-	/* Names and bounds of what a request must have: see dialect_check(). */
-	enum err (*check)(struct span body, struct why *why);
-	/* Judge one event and add what it tells to *tap. Invalid JSON is PART_CONTENT (it passes as it is). */
+	/* What a request of this API must have, beside what dialect_read() asks of all; called by it. */
+	enum err (*check)(const struct dialect_request *request, struct why *why);
+	/*
+	 * Judge one event and add what it tells to *tap. Invalid JSON is PART_CONTENT (it passes as it is); valid JSON
+	 * of a shape that is not known is PART_PREAMBLE.
+	 */
 	enum dialect_part (*event)(const struct sse_event *event, struct dialect_tap *tap);
 	/* Does a plain 200 body have the shape of an answer? Adds usage and finish to *tap. */
 	bool (*answer)(struct span body, struct dialect_tap *tap);
 	/* The end marker of a stream, as bytes: "data: [DONE]\n\n"; "" where there is none. */
 	const char *end_marker;
-	/* An error document, and an error event, in this API's shape. */
+	/*
+	 * An error document, and an error event, in this API's shape. Type NULL: the one that goes with the status;
+	 * code NULL: none.
+	 */
 	void (*error_body)(struct buf *out, int status, const char *type, const char *code, struct span message);
 	void (*error_event)(struct buf *out, int status, const char *type, const char *code, struct span message);
 };
@@ -70,5 +79,15 @@ const char *dialect_error_type(int status);
 
 /* Rough tokens of n bytes of text, where an upstream told nothing. */
 int64_t dialect_guess_tokens(size_t bytes);
+
+/*
+ * At the end of an answer: guess what is missing (estimated), and make the figures agree. On return prompt and
+ * completion are known, prompt includes cached, completion includes reasoning, total is at least their sum.
+ * A second call changes nothing. `prompt_bytes` is the text of the request.
+ */
+void dialect_settle(struct dialect_tap *tap, size_t prompt_bytes);
+
+/* A tap with nothing in it. */
+void dialect_tap_init(struct dialect_tap *tap);
 
 #endif
