@@ -63,8 +63,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		abort();
 	buf_clear(&raw);
 	cut(stream, 1 + bytes[0] % 32U, bytes[1] % 4U, &pieces, &raw);
-	if (!text_equal(buf_text(&raw), stream) ||
-	    !text_equal(buf_text(&whole), buf_text(&pieces)))
+	if (!text_equal(buf_text(&raw), stream) || !text_equal(buf_text(&whole), buf_text(&pieces)))
 		abort();
 	buf_release(&whole);
 	buf_release(&pieces);

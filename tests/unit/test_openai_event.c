@@ -426,6 +426,45 @@ test_recorded_answers(void **state)
 	}
 }
 
+static void
+test_usage_places(void **state)
+{
+	static const struct {
+		const char *what, *data;
+		enum dialect_part part;
+	} rows[] = {
+	    {"Kimi: in the choice",
+	        "{\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\",\"usage\":{\"prompt_tokens\":7}}]}",
+	        PART_FINISH},
+	    {"in the second choice",
+	        "{\"choices\":[{\"delta\":{}},{\"delta\":{},\"usage\":{\"prompt_tokens\":7}}]}",
+	        PART_PREAMBLE},
+	    {"Groq: beside",
+	        "{\"choices\":[{\"delta\":{}}],\"x_groq\":{\"usage\":{\"prompt_tokens\":7}}}",
+	        PART_PREAMBLE},
+	    {"at the top wins",
+	        "{\"usage\":{\"prompt_tokens\":7},\"choices\":[{\"delta\":{},\"usage\":{\"prompt_tokens\":6}}],"
+	        "\"x_groq\":{\"usage\":{\"prompt_tokens\":5}}}",
+	        PART_PREAMBLE},
+	    {"with content, so far",
+	        "{\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":7}}",
+	        PART_CONTENT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(rows); i++) {
+		struct sse_event e = {.data = text_span(rows[i].data), .has_data = true};
+		struct dialect_tap tap;
+		enum dialect_part part;
+
+		dialect_tap_init(&tap);
+		part = openai_event(&e, &tap);
+		if (part != rows[i].part || !tap.usage.seen || tap.usage.prompt != 7)
+			fail_msg("%s: got %s, %lld", rows[i].what, part_names[part],
+			    (long long)tap.usage.prompt);
+	}
+}
+
 /* USE-08: what a plain answer of n choices tells is what its stream told. */
 static void
 test_plain_like_streamed(void **state)
@@ -462,6 +501,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_events),
 	    cmocka_unit_test(test_after_end),
+	    cmocka_unit_test(test_usage_places),
 	    cmocka_unit_test(test_streams),
 	    cmocka_unit_test(test_answers),
 	    cmocka_unit_test(test_recorded_answers),
