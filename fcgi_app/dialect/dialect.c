@@ -54,7 +54,7 @@ dialect_settle(struct dialect_tap *tap, size_t prompt_bytes)
 	struct dialect_usage *u = &tap->usage;
 
 	guess_missing(u, prompt_bytes, tap->content_bytes);
-	/* hosts that count cached tokens beside the prompt, and reasoning beside the completion (formats.md E.8) */
+	/* some hosts count cached tokens beside the prompt, reasoning beside the completion */
 	if (u->cached > u->prompt)
 		u->prompt += u->cached;
 	if (u->total > u->prompt + u->completion)

@@ -1,8 +1,9 @@
 /*
  * edit - replace a few values in the bytes of a JSON body; everything else stays byte for byte.
  *
- * Insertions are replacements of no bytes. Names and their escapes, white space, numbers and the order of members are
- * never touched: a provider's prompt cache and the client's own signatures depend on them.
+ * Insertions are replacements of no bytes. Names and their escapes, white space, numbers and the
+ * order of members are never touched: a provider's prompt cache and the client's own signatures
+ * depend on them.
  *
  * Memory    the texts live in the given arena
  * Source    SPEC.md 5, 14; cases.md JSON-02, JSON-08
@@ -23,7 +24,7 @@ struct edit edit_model(
 /* Ask for usage figures in a stream. False: the body does it already. */
 bool edit_usage(const struct dialect_request *request, struct edit *edit_out);
 
-/* Write the edited body. The edits are brought in the order of their places; they must not overlap. */
+/* Write the edited body. The edits may come in any order (and are sorted); none may overlap. */
 void edit_apply(struct span body, struct edit *edits, size_t n, struct buf *out);
 
 #endif

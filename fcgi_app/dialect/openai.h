@@ -1,5 +1,6 @@
 /*
- * openai - what OpenAI's APIs share: error documents, answers and events with "choices", usage figures.
+ * openai - what OpenAI's APIs share: error documents, answers and events with "choices", usage
+ * figures.
  *
  * Compatible hosts bend the format in many ways; the readers here take what any of them sends.
  *

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Members of the document, then those of its first choice: one pass finds all of them in most events. */
+/* Members of the document, then of its first choice: in most events one pass finds them all. */
 enum {
 	CHOICES,
 	ERROR,
@@ -33,7 +33,8 @@ enum choice {
 
 /* clang-format off */
 #define CHOICE_PATHS(prefix) \
-	prefix "finish_reason", prefix "delta", prefix "message", prefix "text", prefix "error", prefix "usage"
+	prefix "finish_reason", prefix "delta", prefix "message", prefix "text", prefix "error", \
+	prefix "usage"
 /* clang-format on */
 
 static const char *const event_paths[EVENT__MAX] = {
@@ -92,7 +93,7 @@ says_something(const struct scan_value *v)
 	return false;
 }
 
-/* Bytes of UTF-8 that a string stands for, near enough: hosts that escape everything must not look verbose. */
+/* Bytes of text, near enough: hosts that escape everything must not look verbose. */
 static size_t
 text_bytes(const struct scan_value *v)
 {

@@ -25,7 +25,6 @@ static const struct field {
     FIELD("metadata.conversation_id", metadata_conversation_id),
     FIELD("metadata.conversationId", metadata_conversation_id_camel),
     FIELD("metadata.user_id", metadata_user_id),
-    FIELD("metadata.session_id", metadata_session_id),
     FIELD("metadata.task_type", metadata_task_type),
     FIELD("conversation_id", conversation_id),
     FIELD("conversationId", conversation_id_camel),

@@ -1,6 +1,6 @@
 /*
- * fuzz_chat_event - one event's data, as an event and as a plain answer: no figure out of bounds, texts terminated and
- * well formed.
+ * fuzz_chat_event - one event's data, as an event and as a plain answer: no figure out of bounds,
+ * texts terminated and well formed.
  */
 #include "dialect/dialect.h"
 

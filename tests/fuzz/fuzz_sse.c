@@ -1,6 +1,6 @@
 /*
- * fuzz_sse - the first two bytes say how the rest is cut into pieces: the events must be those of the uncut stream, and
- * their raw bytes the stream itself.
+ * fuzz_sse - the first two bytes say how the rest is cut into pieces: the events must be those of
+ * the uncut stream, and their raw bytes the stream itself.
  */
 #include "dialect/sse.h"
 

@@ -1,12 +1,13 @@
 /*
- * sample - recorded provider traffic, read from tests/data (the working directory is the top of the tree).
+ * sample - recorded provider traffic, read from tests/data (the working directory is the top of the
+ * tree).
  */
 #ifndef LIB_SAMPLE_H
 #define LIB_SAMPLE_H
 
 #include "base/buf.h"
 
-/* The whole of tests/data/<name>; the test fails when it cannot be read. Ends with buf_release(). */
+/* The whole of tests/data/<name>, which must be there. Ends with buf_release(). */
 struct buf sample_read(const char *name);
 
 #endif

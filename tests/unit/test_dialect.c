@@ -132,7 +132,7 @@ test_errors(void **state)
 	}
 }
 
-/* Whatever the bytes are, the document is JSON and the event is one event that is judged an error. */
+/* Whatever the bytes are: the document is JSON, the event is one event, and an error. */
 static void
 test_error_any_bytes(void **state)
 {

@@ -220,7 +220,10 @@ test_after_end(void **state)
 	assert_int_equal(tap.content_bytes, 0);
 }
 
-/* One letter an event: . nothing, p preamble, c content, f finish, u usage, e error, E end; runs are given once. */
+/*
+ * One letter an event: . nothing, p preamble, c content, f finish, u usage, e error, E end; runs
+ * are given once.
+ */
 static void
 note(struct buf *out, enum dialect_part part)
 {

@@ -154,7 +154,6 @@ test_values(void **state)
 	    {"metadata.conversation_id", "7"},
 	    {"metadata.conversationId", "\"c2\""},
 	    {"metadata.user_id", "\"u1\""},
-	    {"metadata.session_id", "\"s0\""},
 	    {"metadata.task_type", "\"t\""},
 	    {"conversation_id", "\"c3\""},
 	    {"conversationId", "\"c4\""},
