@@ -34,7 +34,7 @@ sse_clear(struct sse *s)
 	*s = (struct sse){.bytes = bytes, .joined = joined, .max = s->max};
 }
 
-/* Nonzero where a byte of `word` is `c` (the classic zero-byte test: exact in its lowest set bit). */
+/* Nonzero if a byte of `word` is `c`. */
 static uint64_t
 bytes_equal(uint64_t word, unsigned char c)
 {
@@ -43,7 +43,7 @@ bytes_equal(uint64_t word, unsigned char c)
 	return (x - 0x0101010101010101ULL) & ~x & 0x8080808080808080ULL;
 }
 
-/* Where the line ends: index of the first CR or LF, or n. One loop for both keeps CR-only streams linear. */
+/* Index of the first CR or LF, or n. One loop for both keeps streams of CR alone linear. */
 static size_t
 line_end(const char *p, size_t n)
 {
