@@ -156,7 +156,7 @@ count_alive(const struct master *m)
 	unsigned alive = 0;
 
 	for (unsigned i = 0; i < m->n; i++)
-		alive += (m->members[i].pid > 0) + (m->leaving[i].pid > 0);
+		alive += (unsigned)(m->members[i].pid > 0) + (unsigned)(m->leaving[i].pid > 0);
 	return alive;
 }
 

@@ -70,7 +70,7 @@ read_all(const struct exchange *x, int64_t max_bytes, struct buf *body, struct w
 		if (room == NULL)
 			return too_big(max_bytes, why);
 		if (n < 0) {
-			bool late = errno == EAGAIN || errno == EWOULDBLOCK;
+			bool late = errno == EAGAIN;
 
 			err_why(why, late ? "the body did not arrive in time"
 			                  : "the body broke off");

@@ -1,0 +1,165 @@
+#include "ctl/attach.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/tally.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* As root: become the owner of state_dir for everything that follows. */
+static bool
+act_as_owner(struct ctl *ctl, const struct conf *conf)
+{
+	struct stat st;
+
+	if (geteuid() != 0)
+		return true;
+	if (stat(conf->state_dir.p, &st) != 0) {
+		fprintf(ctl->err,
+		    "sluicectl: '%s' does not exist yet: start the gateway first (it creates it as its own user)\n",
+		    conf->state_dir.p);
+		return false;
+	}
+	if (st.st_uid == 0)
+		return true;
+	if (setegid(st.st_gid) == 0 && seteuid(st.st_uid) == 0)
+		return true;
+	fprintf(ctl->err, "sluicectl: cannot act as the owner of '%s': %s\n", conf->state_dir.p,
+	    strerror(errno));
+	return false;
+}
+
+static bool
+load(struct ctl *ctl, struct attach *a)
+{
+	struct conf_report report = {.n = 0};
+	struct why why;
+	char path[PATH_MAX];
+	bool ok = false;
+
+	if (conf_find(ctl->conf_given, path, sizeof path, &why) != ERR_OK) {
+		fprintf(ctl->err, "sluicectl: %s\n", why.text);
+		return false;
+	}
+	ok = conf_load(path, &a->conf, &report, &why) == ERR_OK;
+	if (!ok)
+		fprintf(ctl->err, "sluicectl: %s\n", why.text);
+	conf_report_release(&report);
+	return ok;
+}
+
+bool
+attach_open(struct ctl *ctl, struct attach *a)
+{
+	struct store_why store_why;
+	struct why why;
+
+	*a = (struct attach){.conf = NULL};
+	if (!load(ctl, a))
+		return false;
+	if (!act_as_owner(ctl, a->conf)) {
+		attach_close(a);
+		return false;
+	}
+	if (env_open(a->conf->state_dir.p, (uint64_t)a->conf->store.max_size_bytes, geteuid() != 0,
+	        &a->env, &store_why) != STORE_OK ||
+	    slot_watch(a->env, &a->slot, &store_why) != STORE_OK) {
+		fprintf(ctl->err, "sluicectl: %s\n", store_why.text);
+	} else if (pool_open(a->env, a->conf, false, &a->pool, &why) != ERR_OK) {
+		fprintf(ctl->err, "sluicectl: %s\n", why.text);
+	} else {
+		return true;
+	}
+	attach_close(a);
+	return false;
+}
+
+void
+attach_close(struct attach *a)
+{
+	pool_free(&a->pool);
+	slot_close(&a->slot);
+	env_close(&a->env);
+	conf_free(&a->conf);
+}
+
+static enum store_rc
+read_generation(struct txn *txn, void *arg)
+{
+	return tally_get(txn, TALLY_RELOADS, arg);
+}
+
+struct status_frame
+attach_frame(const struct attach *a, struct wall_ms now)
+{
+	uint64_t generation = 0;
+
+	if (env_view(a->env, read_generation, &generation) != STORE_OK)
+		generation = 0;
+	return (struct status_frame){
+	    .conf = a->conf,
+	    .pool = a->pool,
+	    .env = a->env,
+	    .slot = a->slot,
+	    .generation = generation,
+	    .loaded_at = now,
+	    .now = now,
+	};
+}
+
+static void
+say_nearest(struct ctl *ctl, const struct attach *a, const char *name)
+{
+	size_t best = 4;
+	struct span nearest = {"", 0};
+
+	for (size_t c = 0; c < a->conf->nchannels; c++)
+		for (size_t i = 0; i < a->conf->channels[c].naccounts; i++) {
+			struct span id = a->conf->channels[c].accounts[i].id;
+			size_t distance = text_distance(id, text_span(name), 3);
+
+			if (distance < best) {
+				best = distance;
+				nearest = id;
+			}
+		}
+	fprintf(ctl->err, "sluicectl: no account '%s'", name);
+	if (nearest.n > 0)
+		fprintf(ctl->err, "; did you mean '%.*s'?", (int)nearest.n, nearest.p);
+	fputc('\n', ctl->err);
+}
+
+bool
+attach_find(struct ctl *ctl, const struct attach *a, const char *name, size_t *channel_out, size_t *account_out)
+{
+	struct span whole = text_span(name), only = {"", 0}, id = whole;
+	size_t slash = text_find(whole, SPAN("/"));
+	unsigned hits = 0;
+
+	if (slash < whole.n) {
+		only = (struct span){name, slash};
+		id = text_from(whole, slash + 1);
+	}
+	for (size_t c = 0; c < a->conf->nchannels; c++) {
+		const struct conf_channel *channel = &a->conf->channels[c];
+		const struct conf_account *account = conf_account(channel, id);
+
+		if (account == NULL || (only.n > 0 && !text_equal(channel->name, only)))
+			continue;
+		*channel_out = c;
+		*account_out = (size_t)(account - channel->accounts);
+		hits++;
+	}
+	if (hits == 1)
+		return true;
+	if (hits == 0)
+		say_nearest(ctl, a, name);
+	else
+		fprintf(ctl->err, "sluicectl: several channels have an account '%s': say CHANNEL/%s\n",
+		    name, name);
+	return false;
+}

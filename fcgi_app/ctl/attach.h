@@ -1,0 +1,32 @@
+/*
+ * attach - what most commands begin with: the configuration and the store it names.
+ *
+ * Run as root it acts as the owner of state_dir, and creates nothing: files of root would lock the workers out.
+ */
+#ifndef CTL_ATTACH_H
+#define CTL_ATTACH_H
+
+#include "ctl/ctl_command.h"
+#include "pool.h"
+#include "status.h"
+
+struct attach {
+	struct conf *conf;
+	struct env *env;
+	struct slot *slot; /* holds no number, only looks */
+	struct pool *pool;
+};
+
+/* False: the reason was printed to ctl->err. */
+bool attach_open(struct ctl *ctl, struct attach *a);
+void attach_close(struct attach *a);
+/* What status.h wants. */
+struct status_frame attach_frame(const struct attach *a, struct wall_ms now);
+
+/*
+ * The account that a person means: "channel/id", or a bare id if only one channel has it. False: printed why, with the
+ * nearest id.
+ */
+bool attach_find(struct ctl *ctl, const struct attach *a, const char *name, size_t *channel_out, size_t *account_out);
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * ctl - sluicectl: the one table of commands, and the way to them.
+ *
+ * Exit      0 done, 1 failed, 2 usage
+ * Source    SPEC.md section 16
+ */
+#include "base/text.h"
+#include "ctl/account_verbs.h"
+#include "ctl/check.h"
+#include "ctl/show.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct command {
+	const char *name;
+	int (*run)(struct ctl *ctl, int argc, char **argv);
+	const char *arguments, *help, *example;
+} table[] = {
+    {"check", check_run, "[-v] [--json] [FILE]", "read the configuration and print every fault",
+        "sluicectl check"},
+    {"options", check_options_run, "[--json | --example]",
+        "every setting: type, default, bounds, meaning", "sluicectl options | grep cooldown"},
+    {"status", show_status_run, "[--json]", "channels and accounts as they are now",
+        "sluicectl status"},
+    {"account", account_verbs_run,
+        "list | show ID | enable|disable|revive|clear ID... [--all] [--channel C] [--realm R]",
+        "look at accounts and change their state", "sluicectl account clear openai/a1"},
+    {"events", show_events_run, "[-n N] [--json]", "what happened to accounts, newest last",
+        "sluicectl events -n 50"},
+    {"version", show_version_run, "[--json]", "the version of this program", "sluicectl version"},
+};
+
+static void
+usage(FILE *to)
+{
+	fputs("usage: sluicectl [-c FILE] COMMAND ...\n\n", to);
+	for (size_t i = 0; i < NELEM(table); i++)
+		fprintf(to, "  %-8s  %s\n", table[i].name, table[i].help);
+	fputs("\nsluicectl COMMAND --help shows its arguments and an example.\n", to);
+}
+
+static void
+help(const struct command *command)
+{
+	printf("usage: sluicectl [-c FILE] %s %s\n\n%s\n\nexample:\n    %s\n", command->name,
+	    command->arguments, command->help, command->example);
+}
+
+static int
+unknown(const char *word)
+{
+	const char *nearest = NULL;
+	size_t best = 4;
+
+	for (size_t i = 0; i < NELEM(table); i++) {
+		size_t distance = text_distance(text_span(table[i].name), text_span(word), 3);
+
+		if (distance < best) {
+			best = distance;
+			nearest = table[i].name;
+		}
+	}
+	fprintf(stderr, "sluicectl: no command '%s'", word);
+	if (nearest != NULL)
+		fprintf(stderr, "; did you mean '%s'?", nearest);
+	fputc('\n', stderr);
+	usage(stderr);
+	return CTL_USAGE;
+}
+
+static bool
+wants_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
+}
+
+static int
+run(struct ctl *ctl, int argc, char **argv)
+{
+	for (size_t i = 0; i < NELEM(table); i++) {
+		if (strcmp(argv[0], table[i].name) != 0)
+			continue;
+		if (wants_help(argc, argv)) {
+			help(&table[i]);
+			return CTL_DONE;
+		}
+		return table[i].run(ctl, argc, argv);
+	}
+	return unknown(argv[0]);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct ctl ctl = {.out = stdout, .err = stderr};
+	int at = 1;
+
+	umask(077);
+	signal(SIGXFSZ, SIG_IGN);
+	ctl.color = isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == NULL;
+	while (at < argc && argv[at][0] == '-') {
+		if (strcmp(argv[at], "-c") == 0 && at + 1 < argc) {
+			ctl.conf_given = argv[at + 1];
+			at += 2;
+		} else if (strcmp(argv[at], "--json") == 0) {
+			ctl.json = true;
+			at++;
+		} else {
+			bool asked = wants_help(argc, argv);
+
+			usage(asked ? stdout : stderr);
+			return asked ? CTL_DONE : CTL_USAGE;
+		}
+	}
+	if (at == argc) {
+		usage(stderr);
+		return CTL_USAGE;
+	}
+	return run(&ctl, argc - at, argv + at);
+}
