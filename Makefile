@@ -5,6 +5,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CC ?= cc
 VERSION := 0.1.0
+PYTHON := /usr/bin/python3
+SECS ?= 30
 
 # Ask the compiler for each flag instead of assuming it.
 try = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo '$(1)')
@@ -28,7 +30,7 @@ WERROR ?=
 CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Ifcgi_app -I.
 ALL_CFLAGS = -std=gnu11 $(CPPFLAGS) $(WARN) $(HARD) $(WERROR) -fPIE $(CFLAGS)
 LDFLAGS += $(foreach f,$(HARD_LINK),$(call trylink,$(f)))
-LIBS := -lfcgi -lcurl -ljson-c -llmdb -lssl -lcrypto -lpthread
+LIBS := -lfcgi -lcurl -ljson-c -llmdb -lssl -lcrypto -lpcre2-8 -lpthread
 
 SRC := $(sort $(wildcard store/*.c fcgi_app/*.c fcgi_app/*/*.c))
 OBJ := $(SRC:%.c=$(B)/%.o)
@@ -36,30 +38,133 @@ MAIN_OBJ := $(B)/fcgi_app/main.o $(B)/fcgi_app/ctl/ctl.o
 LIB_OBJ := $(filter-out $(MAIN_OBJ),$(OBJ))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
+C_FILES := $(SRC) $(wildcard store/*.h fcgi_app/*.h fcgi_app/*/*.h) $(UNIT_SRC) $(FUZZ_SRC)
+
+BUILD_PACKAGES := gcc make libc6-dev libfcgi-dev libcurl4-openssl-dev libjson-c-dev liblmdb-dev libssl-dev libpcre2-dev
+DEMO_PACKAGES := $(BUILD_PACKAGES) lighttpd curl python3 ca-certificates procps
+TEST_PACKAGES := $(DEMO_PACKAGES) apache2 libapache2-mod-fcgid libcmocka-dev perl pmccabe mandoc codespell \
+	python3-pytest python3-pytest-xdist tzdata git nodejs npm
+
+# Quiet unless V=1: a line a file.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo '  $(1)  $(2)')
 
 .PHONY: all
-all: $(B)/sluice.fcgi $(B)/sluicectl
+all: $(B)/sluice.fcgi $(B)/sluicectl ## build both programs into build/
 
 $(B)/sluice.fcgi: $(B)/fcgi_app/main.o $(B)/libsluice.a
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/sluicectl: $(B)/fcgi_app/ctl/ctl.o $(B)/libsluice.a
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/libsluice.a: $(LIB_OBJ)
-	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR  ,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
 
 $(B)/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC  ,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/unit/%: tests/unit/%.c $(B)/libsluice.a
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -o $@ $< $(wildcard tests/lib/*.c) $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
+	$(call say,TEST,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
 
-.PHONY: unit
-unit: $(UNIT)
+$(B)/fuzz/%: tests/fuzz/%.c
+	$(call say,FUZZ,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)clang -std=gnu11 $(CPPFLAGS) -O1 -g -fsanitize=fuzzer,address,undefined -o $@ $< \
+		$(filter-out fcgi_app/main.c fcgi_app/ctl/ctl.c,$(SRC)) $(LIBS)
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: setup setup-demo setup-test
+setup: ## install what building needs (Debian packages)
+	@sh tests/lib/packages.sh $(BUILD_PACKAGES)
+setup-demo:
+	@sh tests/lib/packages.sh $(DEMO_PACKAGES)
+setup-test:
+	@sh tests/lib/packages.sh $(TEST_PACKAGES)
+
+.PHONY: demo
+demo: setup-demo ## see it work in one minute, on loopback
+	@$(MAKE) --no-print-directory all
+	@SLUICE_BUILD=$(B) sh examples/demo.sh
+
+.PHONY: check
+check: setup-test ## install what is missing, build, run unit, scenario, configuration, lint and short web-server tests
+	@$(MAKE) --no-print-directory -j2 WERROR=-Werror all unit-programs
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory scen
+	@$(MAKE) --no-print-directory e2e-short
+
+.PHONY: unit-programs unit scen e2e-short e2e kill
+unit-programs: $(UNIT)
+unit: $(UNIT) ## unit tests (cmocka)
 	CMOCKA_MESSAGE_OUTPUT=TAP prove -j2 -e '' $(UNIT)
+scen: all ## scenario tests: the real program against a scripted provider
+	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 4 tests/scen
+e2e-short: all
+	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_00_short.py
+e2e: all ## every test through the real web servers
+	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e
+
+.PHONY: asan
+asan: ## unit and scenario tests under AddressSanitizer and UBSan
+	@$(MAKE) --no-print-directory -j2 B=build-asan HARD= HARD_LINK= LDFLAGS="-fsanitize=address,undefined" \
+		CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" \
+		all unit-programs
+	@$(MAKE) --no-print-directory B=build-asan HARD= HARD_LINK= LDFLAGS="-fsanitize=address,undefined" \
+		CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" \
+		unit scen
+
+.PHONY: fuzz
+fuzz: $(FUZZ) ## run every fuzzer for SECS seconds (default 30)
+	@for f in $(FUZZ); do n=$$(basename $$f); echo "== $$n"; mkdir -p $(B)/corpus/$$n; \
+		$$f -max_total_time=$(SECS) -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 $(B)/corpus/$$n \
+		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) || exit 1; done
+
+.PHONY: lint
+lint: $(LIB_OBJ) ## house rules: layers, names, sizes, words, documents, secrets
+	@sh tests/lint/lint.sh $(B)
+
+.PHONY: tidy
+tidy: ## clang-tidy
+	clang-tidy --quiet $(SRC) -- -std=gnu11 $(CPPFLAGS)
+
+.PHONY: format format-check
+format: ## clang-format everything
+	clang-format -i $(C_FILES)
+format-check:
+	clang-format --dry-run -Werror $(C_FILES)
+
+.PHONY: bench
+bench: all ## figures, side by side, on loopback (about 5 minutes)
+	SLUICE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
+
+.PHONY: install
+install: all ## into PREFIX (default /usr/local), below DESTDIR
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/sluice $(DESTDIR)$(PREFIX)/share/man/man8 \
+		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/doc/sluice/examples
+	install -m 0755 $(B)/sluice.fcgi $(DESTDIR)$(PREFIX)/lib/sluice/sluice.fcgi
+	install -m 0755 $(B)/sluicectl $(DESTDIR)$(PREFIX)/bin/sluicectl
+	install -m 0644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	install -m 0644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
+	install -m 0644 README.md CHANGES.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sluice/
+	install -m 0644 examples/*.json apache/*.conf lighttpd/*.conf $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(B) build-asan
 
 -include $(OBJ:.o=.d) $(UNIT:=.d)
