@@ -11,12 +11,16 @@
  *           format, uuid or damaged; STORE_IO the rest. env_error() has the text of the last failure.
  * Caveats   open after fork, once per process, never in the master; a forked child must not use it (checked by
  *           getpid); lock.mdb must not be deleted while in use; state_dir must be local (network file systems are
- *           refused). Starts with a 64 MiB map, doubles up to the configured maximum.
+ *           refused). Starts with a 64 MiB map, doubles up to the configured maximum. SIGXFSZ must be ignored.
+ *           No transaction inside a transaction.
+ * Ending    env_close() of the last user syncs and marks the store clean, which costs three fsyncs; a process that
+ *           must end at once (plain CGI) may just exit: nothing is lost while the machine stays up.
  * Source    store.md decisions 1, 2, 5 to 8 and section 3
  */
 #ifndef STORE_ENV_H
 #define STORE_ENV_H
 
+#include "store/epoch.h"
 #include "store/key.h"
 #include "store/types.h"
 
@@ -32,26 +36,41 @@ typedef enum store_rc env_fn(struct txn *txn, void *arg);
 /* Return STORE_OK to go on, anything else ends the walk with that code. */
 typedef enum store_rc env_row_fn(uint64_t key, struct env_bytes row, void *arg);
 
-/* Open the store in `dir` (created 0700 when `create`). On failure *why says what to do. */
+/* The row KEY_HEADER. env.c makes and checks it; `next_channel` belongs to whoever numbers channels. */
+struct env_header {
+	uint32_t format; /* EPOCH_FORMAT */
+	uint16_t next_channel, spare;
+	char uuid[40];
+	uint8_t spare2[16];
+};
+_Static_assert(sizeof(struct env_header) == 64, "the header row is 64 bytes");
+
+/* Open the store in `dir` (dir and store are made when `create`; the parent of dir must exist). STORE_NONE: there is
+ * none and `create` is false. On failure *why says what to do; on STORE_OK it is empty or has one warning worth a log
+ * line (a doubtful file system, a store that was set aside). Waits at most 2 s for another process that is opening. */
 enum store_rc env_open(const char *dir, uint64_t max_bytes, bool create, struct env **env_out,
     struct store_why *why) STORE_MUST_CHECK;
 void env_close(struct env **env);
 
+/* Commits when `fn` returns STORE_OK, else nothing changes and fn's code is returned. */
 enum store_rc env_update(struct env *env, env_fn *fn, void *arg) STORE_MUST_CHECK;
 enum store_rc env_view(struct env *env, env_fn *fn, void *arg) STORE_MUST_CHECK;
 
 /* The text of this process's last failed call. */
 const char *env_error(const struct env *env);
 const char *env_dir(const struct env *env);
+/* What env_open() decided: is the store new, was an old one set aside. */
+const struct epoch *env_epoch(const struct env *env);
 struct env *txn_env(struct txn *txn);
 
-/* Bytes in use, size of the map, maximum: for status and doctor. */
+/* Bytes in use (without free pages), size of the map, maximum: for status and doctor. */
 struct env_size {
 	uint64_t used_bytes, map_bytes, max_bytes;
 };
 enum store_rc env_size(struct env *env, struct env_size *size_out) STORE_MUST_CHECK;
 
-/* Housekeeping, at most once a second: reader check, is the lock file still the one we opened. */
+/* Housekeeping, at most once a second: reader check, are the lock and data files still those we opened (STORE_BAD if
+ * not: this and every later call; the process should end). */
 enum store_rc env_check(struct env *env) STORE_MUST_CHECK;
 
 /* Rows. The bytes of txn_get() live in the map until the next write in this transaction: copy them out. */

@@ -6,6 +6,8 @@
  * time. In-flight is counted from the slots, never stored, so it cannot drift.
  *
  * Row       shard -> 31 x struct slot_row (64 bytes, version 1)
+ * Caveats   one slot per process, opened after fork; never fork without exec while holding one (the child would keep
+ *           it alive); slots.lock must not be deleted while in use
  * Errors    STORE_BUSY all 1,024 slots are held; others as in env.h
  * Memory    rows are copied into the caller's structs
  * Source    SPEC.md section 7; store.md decision 4
@@ -39,13 +41,16 @@ _Static_assert(sizeof(struct slot_row) == 64, "slot rows are 64 bytes");
 
 struct slot; /* this process's own slot */
 
-/* Claim a free slot number for this process's life. After fork only. */
+/* Claim the lowest free slot number for this process's life, and free what a dead former owner left there. */
 enum store_rc slot_open(
     struct env *env, struct slot **slot_out, struct store_why *why) STORE_MUST_CHECK;
+/* Gives the number back; a row still in it is reaped like that of a dead process. */
 void slot_close(struct slot **slot);
+/* SLOT_MAX for a slot from slot_watch(). */
 unsigned slot_number(const struct slot *slot);
 
-/* Inside a transaction: write `row` into our slot (kind, channel, account ... filled in by the caller). */
+/* Inside a transaction: write `row` into our slot (kind, channel, account ... filled in by the caller; version,
+ * generation and pid are filled in here). Replaces what was in it. STORE_NONE: this slot only watches. */
 enum store_rc slot_take(
     struct txn *txn, const struct slot *slot, const struct slot_row *row) STORE_MUST_CHECK;
 /* Free our slot. STORE_NONE when it was free already. */
@@ -61,8 +66,8 @@ struct slot_list {
 };
 enum store_rc slot_walk(struct txn *txn, struct slot_list *list_out) STORE_MUST_CHECK;
 
-/* Is the holder of slot `number` alive? `own` may be NULL (sluicectl); one's own slot is alive. `locks` comes
- * from slot_locks_open(), or use slot_lives() with the own slot's descriptor. */
+/* Is the holder of slot `number` alive? One's own slot is. When it cannot be told (`own` is NULL, the system refuses
+ * to answer) the answer is yes: a live lease is never taken away. */
 bool slot_lives(const struct slot *own, unsigned number);
 
 /* Free every slot of (channel, account) whose holder is dead. Returns how many by *freed_out. */

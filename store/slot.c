@@ -1,0 +1,296 @@
+#include "store/slot.h"
+
+#include "store/why.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROW_VERSION 1
+#define SHARD_ROWS 31 /* 1,984 bytes: inside a leaf page; store.md decision 6 */
+
+struct shard {
+	struct slot_row row[SHARD_ROWS];
+};
+_Static_assert(sizeof(struct shard) < 2000, "a shard must lie inside a leaf page");
+
+struct slot {
+	int fd;
+	unsigned number; /* SLOT_MAX: none, only watching */
+	bool posix;      /* the kernel has no OFD locks */
+};
+
+static uint64_t
+shard_key(unsigned number)
+{
+	return key_of(KEY_SLOT, 0, number / SHARD_ROWS);
+}
+
+/* Copies the shard of `number`; all zero (that is, free) when there is none yet. */
+static enum store_rc
+shard_get(struct txn *txn, unsigned number, struct shard *shard_out)
+{
+	struct env_bytes row;
+	enum store_rc rc = txn_get(txn, shard_key(number), &row);
+
+	if (rc == STORE_OK && row.n != sizeof *shard_out)
+		return STORE_BAD;
+	if (rc == STORE_OK)
+		memcpy(shard_out, row.p, sizeof *shard_out);
+	else
+		memset(shard_out, 0, sizeof *shard_out);
+	return rc == STORE_NONE ? STORE_OK : rc;
+}
+
+/* The generation outlives the lease. STORE_NONE: was free. */
+static enum store_rc
+number_free(struct txn *txn, unsigned number)
+{
+	struct shard shard;
+	struct slot_row *row = &shard.row[number % SHARD_ROWS];
+	enum store_rc rc = shard_get(txn, number, &shard);
+
+	if (rc != STORE_OK)
+		return rc;
+	if (row->kind == SLOT_FREE)
+		return STORE_NONE;
+	*row = (struct slot_row){.version = ROW_VERSION, .generation = row->generation};
+	return txn_put(txn, shard_key(number), &shard, sizeof shard);
+}
+
+static int
+byte_lock(struct slot *slot, unsigned number)
+{
+	struct flock lock = {
+	    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1};
+
+	if (!slot->posix && fcntl(slot->fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	if (!slot->posix && errno != EINVAL)
+		return errno;
+	slot->posix = true;
+	return fcntl(slot->fd, F_SETLK, &lock) == 0 ? 0 : errno;
+}
+
+static int
+number_claim(struct slot *slot)
+{
+	int e = EAGAIN;
+
+	for (unsigned n = 0; n < SLOT_MAX; n++) {
+		e = byte_lock(slot, n);
+		if (e == 0)
+			slot->number = n;
+		if (e != EAGAIN && e != EACCES)
+			break;
+	}
+	return e;
+}
+
+static bool
+is_free(struct txn *txn, unsigned number)
+{
+	struct shard shard;
+
+	return shard_get(txn, number, &shard) == STORE_OK &&
+	       shard.row[number % SHARD_ROWS].kind == SLOT_FREE;
+}
+
+static enum store_rc
+look_if_free(struct txn *txn, void *arg)
+{
+	const struct slot *slot = arg;
+
+	return is_free(txn, slot->number) ? STORE_OK : STORE_NONE;
+}
+
+static enum store_rc
+free_it(struct txn *txn, void *arg)
+{
+	const struct slot *slot = arg;
+	enum store_rc rc = number_free(txn, slot->number);
+
+	return rc == STORE_NONE ? STORE_OK : rc;
+}
+
+/* A former owner of our number may have died with a lease; nobody else can take it now. Looks first, so that opening
+ * takes the write lock only when there is something to free. */
+static enum store_rc
+leftover_free(struct env *env, struct slot *slot, struct store_why *why)
+{
+	enum store_rc rc = env_view(env, look_if_free, slot);
+
+	if (rc == STORE_NONE)
+		rc = env_update(env, free_it, slot);
+	if (rc != STORE_OK)
+		why_say(why, "%s", env_error(env));
+	return rc;
+}
+
+static enum store_rc
+refuse(struct store_why *why, const char *dir, int e)
+{
+	why_say(why, "slots.lock: %s: all files in state_dir must belong to this user ('%s')",
+	    strerror(e), dir);
+	return e == ENOSPC || e == EDQUOT ? STORE_FULL : STORE_IO;
+}
+
+enum store_rc
+slot_watch(struct env *env, struct slot **slot_out, struct store_why *why)
+{
+	char path[4200];
+	struct slot *slot;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/slots.lock", env_dir(env));
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return refuse(why, env_dir(env), errno);
+	slot = malloc(sizeof *slot);
+	if (slot == NULL) {
+		close(fd);
+		return refuse(why, env_dir(env), ENOMEM);
+	}
+	*slot = (struct slot){.fd = fd, .number = SLOT_MAX};
+	*slot_out = slot;
+	return STORE_OK;
+}
+
+enum store_rc
+slot_open(struct env *env, struct slot **slot_out, struct store_why *why)
+{
+	struct slot *slot = NULL;
+	enum store_rc rc = slot_watch(env, &slot, why);
+	int e;
+
+	if (rc != STORE_OK)
+		return rc;
+	e = number_claim(slot);
+	if (e == EAGAIN || e == EACCES) {
+		why_say(why, "all %d slots are held: run fewer workers", SLOT_MAX);
+		rc = STORE_BUSY;
+	} else if (e != 0) {
+		rc = refuse(why, env_dir(env), e);
+	} else {
+		rc = leftover_free(env, slot, why);
+	}
+	if (rc != STORE_OK)
+		slot_close(&slot);
+	else
+		*slot_out = slot;
+	return rc;
+}
+
+void
+slot_close(struct slot **slot)
+{
+	if (*slot == NULL)
+		return;
+	close((*slot)->fd);
+	free(*slot);
+	*slot = NULL;
+}
+
+unsigned
+slot_number(const struct slot *slot)
+{
+	return slot->number;
+}
+
+enum store_rc
+slot_take(struct txn *txn, const struct slot *slot, const struct slot_row *row)
+{
+	struct shard shard;
+	struct slot_row *at;
+	enum store_rc rc;
+
+	if (slot->number >= SLOT_MAX)
+		return STORE_NONE;
+	rc = shard_get(txn, slot->number, &shard);
+	if (rc != STORE_OK)
+		return rc;
+	at = &shard.row[slot->number % SHARD_ROWS];
+	uint64_t generation = at->generation + 1;
+	*at = *row;
+	at->version = ROW_VERSION;
+	at->generation = generation;
+	at->pid = (uint32_t)getpid();
+	return txn_put(txn, shard_key(slot->number), &shard, sizeof shard);
+}
+
+enum store_rc
+slot_free(struct txn *txn, const struct slot *slot)
+{
+	return slot->number < SLOT_MAX ? number_free(txn, slot->number) : STORE_NONE;
+}
+
+static enum store_rc
+shard_seen(uint64_t key, struct env_bytes bytes, void *arg)
+{
+	struct slot_list *list = arg;
+	uint64_t first = key_rest(key) * SHARD_ROWS;
+
+	if (bytes.n != sizeof(struct shard))
+		return STORE_BAD;
+	for (unsigned i = 0; i < SHARD_ROWS && first + i < SLOT_MAX; i++) {
+		struct slot_seen *seen = &list->seen[list->n];
+		const char *at = (const char *)bytes.p + i * sizeof seen->row;
+
+		/* the row may lie unaligned */
+		if (at[offsetof(struct slot_row, kind)] == SLOT_FREE)
+			continue;
+		memcpy(&seen->row, at, sizeof seen->row);
+		seen->number = (unsigned)first + i;
+		list->n++;
+	}
+	return STORE_OK;
+}
+
+enum store_rc
+slot_walk(struct txn *txn, struct slot_list *list_out)
+{
+	/* the last key also bounds what a damaged store can put into the list */
+	uint64_t last = shard_key(SLOT_MAX - 1);
+
+	list_out->n = 0;
+	return txn_walk(txn, shard_key(0), last, shard_seen, list_out);
+}
+
+bool
+slot_lives(const struct slot *own, unsigned number)
+{
+	struct flock lock = {
+	    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1};
+
+	/* the system shows our own lock as free */
+	if (own == NULL || number == own->number || number >= SLOT_MAX)
+		return true;
+	if (!own->posix && fcntl(own->fd, F_OFD_GETLK, &lock) == 0)
+		return lock.l_type != F_UNLCK;
+	if (!own->posix && errno != EINVAL)
+		return true;
+	return fcntl(own->fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+enum store_rc
+slot_reap(struct txn *txn, const struct slot *own, struct account_ref account, unsigned *freed_out)
+{
+	struct slot_list list;
+	enum store_rc rc = slot_walk(txn, &list);
+	unsigned freed = 0;
+
+	for (unsigned i = 0; i < list.n && rc == STORE_OK; i++) {
+		const struct slot_seen *seen = &list.seen[i];
+
+		if (seen->row.channel != account.channel || seen->row.account != account.number ||
+		    slot_lives(own, seen->number))
+			continue;
+		rc = number_free(txn, seen->number);
+		freed++;
+	}
+	if (rc == STORE_OK)
+		*freed_out = freed;
+	return rc;
+}
