@@ -1,0 +1,601 @@
+"""upstream - a scripted provider on a raw socket.
+
+It tells accounts apart by credential, keeps every request's exact bytes and connection, and answers by a script for each
+credential: a queue of actions, then a default. An action is a callable that gets an Exchange; plain(), stream(), hang()
+and the like make the usual ones. Nothing here outlives stop(): every wait also watches the stop pipe.
+"""
+
+import gzip
+import json
+import os
+import select
+import socket
+import struct
+import threading
+import time
+
+READ_LIMIT = 64 << 20
+LONGEST = 60.0  # seconds that any single action may take
+
+
+class Gone(Exception):
+    """The gateway closed the connection, or the upstream is being stopped."""
+
+
+class Request:
+    """One request as it came: `head` and `body` are the exact bytes."""
+
+    def __init__(self, head, conn, nth):
+        self.head = head
+        self.body = b""
+        self.conn = conn  # number of the connection, from 1
+        self.nth = nth  # how many-eth request on it, from 1
+        self.at = time.monotonic()
+        self.aborted_at = None  # when the gateway closed before the answer's end
+        self.done_at = None
+        self.complete = False  # the body came whole
+        lines = head.split(b"\r\n")
+        self.method, self.target, self.version = (lines[0].decode("latin-1").split(" ") + ["", ""])[:3]
+        self.headers = []
+        for line in lines[1:]:
+            if line:
+                name, _, value = line.decode("latin-1").partition(":")
+                self.headers.append((name, value.strip()))
+
+    def all(self, name):
+        return [v for n, v in self.headers if n.lower() == name.lower()]
+
+    def header(self, name):
+        return (self.all(name) or [None])[0]
+
+    def names(self):
+        return {n.lower() for n, _ in self.headers}
+
+    @property
+    def cred(self):
+        value = self.header("authorization")
+        if value and value.lower().startswith("bearer "):
+            return value[7:]
+        return self.header("x-api-key") or self.header("api-key")
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Exchange:
+    """What an action works with: the request, and the wire back."""
+
+    def __init__(self, up, sock, request):
+        self.up, self.sock, self.request = up, sock, request
+        self.keep = True
+        self._counted = True
+
+    def send(self, data):
+        try:
+            self.sock.sendall(data)
+        except OSError:
+            self._aborted()
+
+    def pause(self, seconds):
+        """Sleep, but notice at once when the gateway goes."""
+        until = time.monotonic() + seconds
+        while True:
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            ready = select.select([self.sock, self.up._stop_r], [], [], left)[0]
+            if self.up._stop_r in ready:
+                raise Gone
+            if ready:
+                self._peek()
+
+    def _peek(self):
+        try:
+            if self.sock.recv(1, socket.MSG_PEEK) == b"":
+                self._aborted()
+        except OSError:
+            self._aborted()
+        time.sleep(0.002)  # bytes of a next request lie there: don't spin
+
+    def _aborted(self):
+        self.request.aborted_at = time.monotonic()
+        raise Gone
+
+    def hold(self, seconds=LONGEST):
+        self.pause(seconds)
+        raise Gone
+
+    def finishing(self):
+        """The last bytes follow: from now on this request counts no more as running."""
+        if self._counted:
+            self._counted = False
+            self.up._running(self.request.cred, -1)
+
+    def fin(self):
+        self.keep = False
+
+    def rst(self):
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.keep = False
+
+
+def _head(status, headers, reason=None):
+    reason = reason or {200: "OK", 429: "Too Many Requests"}.get(status, "Status")
+    lines = [f"HTTP/1.1 {status} {reason}"]
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    lines += [f"{name}: {value}" for name, value in pairs]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape")
+
+
+def _bytes(body):
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode()
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def pieces(body, how):
+    """Cut `body`: "whole", "events", "lines", "bytes", an offset, or a list of offsets."""
+    if how == "whole":
+        return [body]
+    if how == "bytes":
+        return [body[i : i + 1] for i in range(len(body))]
+    if how == "lines":
+        return body.splitlines(keepends=True)
+    if how == "events":
+        parts = body.split(b"\n\n")
+        return [p + b"\n\n" for p in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+    offsets = [how] if isinstance(how, int) else list(how)
+    edges = [0] + offsets + [len(body)]
+    return [body[a:b] for a, b in zip(edges, edges[1:]) if b > a]
+
+
+def plain(body, status=200, headers=(), delay=0.0, ctype="application/json", framing="length", end="keep",
+          packed=False, before=b"", declared=None):
+    """An answer in one piece. `before` is sent first, as it is (a 103 block); `declared` overrides Content-Length."""
+    data = _bytes(body)
+    if packed:
+        data = gzip.compress(data)
+
+    def act(x):
+        if before:
+            x.send(before)
+        x.pause(delay)
+        pairs = list(headers.items() if isinstance(headers, dict) else headers)
+        if ctype is not None:
+            pairs.insert(0, ("Content-Type", ctype))
+        if packed:
+            pairs.append(("Content-Encoding", "gzip"))
+        out = data
+        if framing == "length":
+            pairs.append(("Content-Length", str(len(data) if declared is None else declared)))
+        elif framing == "chunked":
+            pairs.append(("Transfer-Encoding", "chunked"))
+            out = b"%x\r\n%s\r\n0\r\n\r\n" % (len(data), data) if data else b"0\r\n\r\n"
+        else:
+            pairs.append(("Connection", "close"))
+        x.finishing()
+        x.send(_head(status, pairs) + out)
+        if framing == "close" or end == "fin":
+            x.fin()
+        elif end == "rst":
+            x.pause(0.05)  # RST throws away what the peer has not read
+            x.rst()
+        elif end == "hold":
+            x.hold()
+
+    return act
+
+
+def stream(body, how="whole", gap=0.0, first=0.0, headers=(), status=200, ctype="text/event-stream",
+           framing="chunked", end="keep", then=()):
+    """A streamed answer. `gap` seconds between pieces, `first` before the first one; `then` are (pause, bytes) pairs that
+    follow. `end`: keep (terminal chunk, connection stays), fin, rst, hold (line stays open, nothing more comes)."""
+    data = body if isinstance(body, bytes) else sse(body)
+
+    def act(x):
+        pairs = list(headers.items() if isinstance(headers, dict) else headers)
+        if ctype is not None:
+            pairs.insert(0, ("Content-Type", ctype))
+        pairs.append(("Transfer-Encoding", "chunked") if framing == "chunked" else ("Connection", "close"))
+        wrap = (lambda b: b"%x\r\n%s\r\n" % (len(b), b)) if framing == "chunked" else (lambda b: b)
+        parts = [(gap if i else first, p) for i, p in enumerate(pieces(data, how))] + list(then)
+        x.send(_head(status, pairs))
+        for i, (wait, part) in enumerate(parts):
+            x.pause(wait)
+            if i == len(parts) - 1:
+                x.finishing()
+            if part:
+                x.send(wrap(part))
+        x.finishing()
+        if end == "hold":
+            x.hold()
+        elif end == "rst":
+            x.pause(0.05)
+            x.rst()
+        elif end == "fin" or framing != "chunked":
+            x.fin()
+        else:
+            x.send(b"0\r\n\r\n")
+
+    return act
+
+
+def raw(data, end="fin", gap=0.0, how="whole"):
+    """Bytes as they are, head included."""
+
+    def act(x):
+        for i, part in enumerate(pieces(data, how)):
+            if i:
+                x.pause(gap)
+            x.send(part)
+        x.finishing()
+        {"fin": x.fin, "hold": x.hold, "keep": lambda: None}[end]() if end != "rst" else (x.pause(0.05), x.rst())
+
+    return act
+
+
+def hang(seconds=LONGEST):
+    """Read the request and never answer."""
+    return lambda x: x.hold(seconds)
+
+
+def close(delay=0.0):
+    """Read the whole request, then FIN without an answer."""
+
+    def act(x):
+        x.pause(delay)
+        x.fin()
+
+    return act
+
+
+def reset(delay=0.0):
+    def act(x):
+        x.pause(delay)
+        x.rst()
+
+    return act
+
+
+def early(action):
+    """Run `action` when the head has come, before the body is read."""
+
+    def act(x):
+        action(x)
+
+    act.early = True
+    return act
+
+
+def sse(events):
+    """Events as `data:` lines; dicts become compact JSON, strings stay, bytes are raw."""
+    out = b""
+    for event in events:
+        out += event if isinstance(event, bytes) else b"data: " + _bytes(event) + b"\n\n"
+    return out
+
+
+# Valid answers -----------------------------------------------------------------------------------------------------
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
+
+
+def chat_answer(text="hi", model="m1", usage=USAGE, finish="stop", **extra):
+    return {"id": "chatcmpl-1", "object": "chat.completion", "created": 1700000000, "model": model,
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "logprobs": None,
+                         "finish_reason": finish}], "usage": usage, **extra}
+
+
+def chunk(delta=None, finish=None, model="m1", **extra):
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": model,
+            "choices": [{"index": 0, "delta": delta or {}, "finish_reason": finish}], **extra}
+
+
+def usage_chunk(usage=USAGE, model="m1"):
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": model,
+            "choices": [], "usage": usage}
+
+
+def chat_chunks(*texts, usage=False, done=True, role=True, finish="stop", model="m1"):
+    """The events of a chat stream: role, one for each text, the finish, the usage, [DONE]."""
+    out = [chunk({"role": "assistant", "content": ""}, model=model)] if role else []
+    out += [chunk({"content": t}, model=model) for t in texts]
+    out += [chunk({}, finish, model=model)] if finish else []
+    out += [usage_chunk(model=model)] if usage else []
+    return out + (["[DONE]"] if done else [])
+
+
+def ok(text="hi"):
+    """The right answer to whatever was asked: plain or streamed chat, completion, embedding, moderation."""
+
+    def act(x):
+        path = x.request.target.split("?")[0]
+        try:
+            asked = x.request.json()
+        except ValueError:
+            asked = {}
+        model = asked.get("model", "m1")
+        if path.endswith("/embeddings"):
+            body = {"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}],
+                    "model": model, "usage": {"prompt_tokens": 7, "total_tokens": 7}}
+        elif path.endswith("/moderations"):
+            body = {"id": "modr-1", "model": model, "results": [{"flagged": False, "categories": {}}]}
+        elif path.endswith("/chat/completions") and asked.get("stream"):
+            usage = (asked.get("stream_options") or {}).get("include_usage")
+            return stream(chat_chunks(text, usage=bool(usage), model=model))(x)
+        elif path.endswith("/completions") and "prompt" in asked:
+            body = {"id": "cmpl-1", "object": "text_completion", "created": 1700000000, "model": model,
+                    "choices": [{"text": text, "index": 0, "logprobs": None, "finish_reason": "stop"}],
+                    "usage": USAGE}
+        else:
+            body = chat_answer(text, model)
+        return plain(body)(x)
+
+    return act
+
+
+def slow(seconds, action=None):
+    """Think first, then act."""
+
+    def act(x):
+        x.pause(seconds)
+        (action or ok())(x)
+
+    return act
+
+
+def error(status, code=None, message="boom", headers=(), type=None, **kw):
+    """An error in OpenAI's envelope."""
+    return plain({"error": {"message": message, "type": type, "param": None, "code": code}}, status, headers, **kw)
+
+
+# The server --------------------------------------------------------------------------------------------------------
+
+
+class Upstream:
+    def __init__(self):
+        self.requests = []
+        self.connections = 0
+        self.max_in_flight = {}
+        self.on_connect = []  # actions for the next connections, before anything is read: "rst", "fin"
+        self._scripts, self._defaults, self._in_flight = {}, {}, {}
+        self._lock = threading.Lock()
+        self._threads, self._socks = [], set()
+        self._stop_r, self._stop_w = os.pipe()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port = self._listener.getsockname()[1]
+        self._accepting = self._spawn(self._accept)
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    # Scripting
+
+    def script(self, cred, *actions):
+        """Queue actions for the next requests with this credential."""
+        with self._lock:
+            self._scripts.setdefault(cred, []).extend(actions)
+
+    def default(self, action, *creds):
+        """What follows when the queue is empty; without credentials, for all of them."""
+        with self._lock:
+            for cred in creds or (None,):
+                self._defaults[cred] = action
+
+    # Looking
+
+    def count(self, cred=None):
+        with self._lock:
+            return sum(1 for r in self.requests if cred is None or r.cred == cred)
+
+    def creds(self):
+        """Credentials in the order of the requests."""
+        with self._lock:
+            return [r.cred for r in self.requests]
+
+    @property
+    def last(self):
+        return self.requests[-1]
+
+    def running(self, cred=None):
+        with self._lock:
+            return sum(n for c, n in self._in_flight.items() if cred is None or c == cred)
+
+    def wait_for(self, n, cred=None, timeout=5.0):
+        """Until n requests have come."""
+        wait_until(lambda: self.count(cred) >= n, timeout, f"{n} upstream requests, {self.count(cred)} came")
+
+    def clear(self):
+        with self._lock:
+            self.requests.clear()
+            self.max_in_flight.clear()
+
+    # Running
+
+    def stop(self):
+        os.close(self._stop_w)
+        self.close_port()
+        with self._lock:
+            socks = list(self._socks)
+        for sock in socks:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        for thread in self._threads:
+            thread.join(5)
+        os.close(self._stop_r)
+
+    def close_port(self):
+        """From now on connections are refused."""
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)  # at once, even while the other thread waits on it
+        except OSError:
+            pass
+        self._accepting.join(5)
+        self._listener.close()
+
+    def open_port(self):
+        self._listener = socket.create_server(("127.0.0.1", self.port), backlog=512, reuse_port=False)
+        self._accepting = self._spawn(self._accept)
+
+    def _spawn(self, target, *args):
+        thread = threading.Thread(target=target, args=args, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
+    def _accept(self):
+        listener = self._listener
+        while True:
+            try:
+                ready = select.select([listener, self._stop_r], [], [], 0.05)[0]
+                if self._stop_r in ready or listener.fileno() < 0:
+                    return
+                if not ready:
+                    continue
+                sock, _ = listener.accept()
+            except (OSError, ValueError):
+                return
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                self.connections += 1
+                number = self.connections
+                first = self.on_connect.pop(0) if self.on_connect else None
+                self._socks.add(sock)
+            if first:
+                if first == "rst":
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self._drop(sock)
+            else:
+                self._spawn(self._serve, sock, number)
+
+    def _drop(self, sock):
+        with self._lock:
+            self._socks.discard(sock)
+        sock.close()
+
+    def _running(self, cred, step):
+        with self._lock:
+            n = self._in_flight[cred] = self._in_flight.get(cred, 0) + step
+            self.max_in_flight[cred] = max(n, self.max_in_flight.get(cred, 0))
+
+    def _action(self, cred):
+        with self._lock:
+            queue = self._scripts.get(cred)
+            if queue:
+                return queue.pop(0)
+            return self._defaults.get(cred) or self._defaults.get(None) or ok()
+
+    def _serve(self, sock, number):
+        buffered, nth = b"", 0
+        try:
+            while True:
+                nth += 1
+                head, buffered = self._read_head(sock, buffered)
+                if head is None:
+                    return
+                request = Request(head, number, nth)
+                action = self._action(request.cred)
+                x = Exchange(self, sock, request)
+                self._running(request.cred, +1)
+                with self._lock:
+                    self.requests.append(request)
+                try:
+                    if not getattr(action, "early", False):
+                        request.body, buffered = self._read_body(sock, request, buffered)
+                        request.complete = True
+                    action(x)
+                    request.done_at = time.monotonic()
+                finally:
+                    x.finishing()
+                if not x.keep:
+                    return
+        except (Gone, OSError, ValueError):
+            pass
+        finally:
+            self._drop(sock)
+
+    def _more(self, sock):
+        ready = select.select([sock, self._stop_r], [], [], LONGEST)[0]
+        if sock not in ready:
+            raise Gone
+        data = sock.recv(1 << 18)
+        if not data:
+            raise Gone
+        return data
+
+    def _read_head(self, sock, buffered):
+        while b"\r\n\r\n" not in buffered:
+            try:
+                buffered += self._more(sock)
+            except Gone:
+                return None, b""
+        head, _, rest = buffered.partition(b"\r\n\r\n")
+        return head + b"\r\n\r\n", rest
+
+    def _read_body(self, sock, request, buffered):
+        if (request.header("transfer-encoding") or "").lower() == "chunked":
+            return self._read_chunks(sock, buffered)
+        length = min(int(request.header("content-length") or 0), READ_LIMIT)
+        parts, have = [buffered], len(buffered)
+        if length and request.header("expect"):
+            sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        while have < length:
+            parts.append(self._more(sock))
+            have += len(parts[-1])
+        data = b"".join(parts)
+        return data[:length], data[length:]
+
+    def _read_chunks(self, sock, buffered):
+        body = b""
+        while True:
+            while b"\r\n" not in buffered:
+                buffered += self._more(sock)
+            line, _, buffered = buffered.partition(b"\r\n")
+            size = int(line.split(b";")[0], 16)
+            while len(buffered) < size + 2:
+                buffered += self._more(sock)
+            body, buffered = body + buffered[:size], buffered[size + 2 :]
+            if size == 0:
+                return body, buffered
+
+
+class Blackhole:
+    """A port whose backlog is full: a connect() to it neither succeeds nor fails."""
+
+    def __init__(self):
+        self._listener = socket.socket()
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen(0)
+        self.port = self._listener.getsockname()[1]
+        self._fill = []
+        for _ in range(8):
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.connect_ex(("127.0.0.1", self.port))
+            self._fill.append(sock)
+        time.sleep(0.05)
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def stop(self):
+        for sock in self._fill + [self._listener]:
+            sock.close()
+
+
+def wait_until(true, timeout=5.0, what="condition", step=0.01):
+    """Poll until true() holds; its value. Fails with `what` after `timeout` seconds."""
+    until = time.monotonic() + timeout
+    while True:
+        value = true()
+        if value:
+            return value
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {timeout} s: {what}")
+        time.sleep(step)
