@@ -1,7 +1,8 @@
 """fcgi - a small raw FastCGI client: plays the web server, well-behaved or not.
 
-ask() sends a responder request and returns an Answer at once; the answer is read by until()/finish() with a time limit,
-and every piece carries the time it came. Broken requests are made of the same parts: params(), records(), Wire.send().
+ask() sends a responder request and returns an Answer at once; the answer is read by
+until()/finish() with a time limit, and every piece carries the time it came. Broken requests are
+made of the same parts: params(), records(), Wire.send().
 """
 
 import select
@@ -32,22 +33,44 @@ def params(pairs):
     """Name-value pairs in FastCGI's coding; values are str or bytes."""
     out = []
     for name, value in pairs.items() if isinstance(pairs, dict) else pairs:
-        n, v = (x if isinstance(x, bytes) else str(x).encode("utf-8", "surrogateescape") for x in (name, value))
+        n, v = (
+            x if isinstance(x, bytes) else str(x).encode("utf-8", "surrogateescape")
+            for x in (name, value)
+        )
         for item in (n, v):
-            out.append(bytes([len(item)]) if len(item) < 128 else struct.pack("!I", len(item) | 0x80000000))
+            out.append(
+                bytes([len(item)]) if len(item) < 128 else struct.pack("!I", len(item) | 0x80000000)
+            )
         out += [n, v]
     return b"".join(out)
 
 
-def variables(method="POST", path="/v1/chat/completions", query="", body=b"", headers=(), ctype="application/json",
-              **extra):
+def variables(
+    method="POST",
+    path="/v1/chat/completions",
+    query="",
+    body=b"",
+    headers=(),
+    ctype="application/json",
+    **extra,
+):
     """What lighttpd or nginx would pass. A variable given as None is left out."""
     pairs = {
-        "GATEWAY_INTERFACE": "CGI/1.1", "SERVER_SOFTWARE": "test/1", "SERVER_PROTOCOL": "HTTP/1.1",
-        "SERVER_NAME": "gate.test", "SERVER_PORT": "80", "REMOTE_ADDR": "192.0.2.1", "REMOTE_PORT": "4711",
-        "DOCUMENT_ROOT": "/nonexistent/htdocs", "REQUEST_METHOD": method, "SCRIPT_NAME": path, "PATH_INFO": "",
-        "REQUEST_URI": path + ("?" + query if query else ""), "QUERY_STRING": query,
-        "CONTENT_TYPE": ctype if method == "POST" else "", "CONTENT_LENGTH": str(len(body)) if method == "POST" else "",
+        "GATEWAY_INTERFACE": "CGI/1.1",
+        "SERVER_SOFTWARE": "test/1",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "SERVER_NAME": "gate.test",
+        "SERVER_PORT": "80",
+        "REMOTE_ADDR": "192.0.2.1",
+        "REMOTE_PORT": "4711",
+        "DOCUMENT_ROOT": "/nonexistent/htdocs",
+        "REQUEST_METHOD": method,
+        "SCRIPT_NAME": path,
+        "PATH_INFO": "",
+        "REQUEST_URI": path + ("?" + query if query else ""),
+        "QUERY_STRING": query,
+        "CONTENT_TYPE": ctype if method == "POST" else "",
+        "CONTENT_LENGTH": str(len(body)) if method == "POST" else "",
         "HTTP_HOST": "gate.test",
     }
     for name, value in headers.items() if isinstance(headers, dict) else headers:
@@ -150,7 +173,9 @@ class Answer:
         while not true(self):
             left = limit - time.monotonic()
             if self.end or self.eof or left <= 0:
-                raise AssertionError(f"did not come within {timeout} s: {what!r}; got {self.out[-2000:]!r}")
+                raise AssertionError(
+                    f"did not come within {timeout} s: {what!r}; got {self.out[-2000:]!r}"
+                )
             self.step(left)
         return self
 
@@ -188,7 +213,9 @@ class Answer:
     @property
     def headers(self):
         head = self._split()[0]
-        assert head is not None, f"no complete head: {self.out[:500]!r} end={self.end} failed={self.failed}"
+        assert (
+            head is not None
+        ), f"no complete head: {self.out[:500]!r} end={self.end} failed={self.failed}"
         pairs = []
         for line in head.split(b"\r\n"):
             name, _, value = line.decode("latin-1").partition(":")
@@ -210,6 +237,7 @@ class Answer:
 
     def json(self):
         import json
+
         return json.loads(self.body)
 
     @property
@@ -254,7 +282,16 @@ def parse_sse(body):
     return out
 
 
-def ask(address, body=b"", role=RESPONDER, timeout=5.0, params_size=65528, stdin_size=65528, stdin=None, **vary):
+def ask(
+    address,
+    body=b"",
+    role=RESPONDER,
+    timeout=5.0,
+    params_size=65528,
+    stdin_size=65528,
+    stdin=None,
+    **vary,
+):
     """Send one request. `vary` goes to variables(); `stdin` overrides the bytes actually sent."""
     wire = Wire(address, timeout)
     pairs = variables(body=body, **vary)

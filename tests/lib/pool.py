@@ -1,8 +1,9 @@
 """pool - sluice.fcgi in a directory of its own, for one test.
 
-config() makes a configuration for a scripted upstream; Pool writes it, starts `sluice.fcgi --listen`, waits until it
-accepts, and at the end stops it and checks what must hold after any test: it ended in time, left no process, its log holds
-no unexpected warning and no sanitizer's report, and no key stands in any file it wrote.
+config() makes a configuration for a scripted upstream; Pool writes it, starts `sluice.fcgi
+--listen`, waits until it accepts, and at the end stops it and checks what must hold after any test:
+it ended in time, left no process, its log holds no unexpected warning and no sanitizer's report,
+and no key stands in any file it wrote.
 """
 
 import json
@@ -27,8 +28,10 @@ CTL = os.path.join(BUILD, "sluicectl")
 # Warnings that any run may have: as root, and the state changes that the scenarios are about.
 USUAL = [r"root", r"account .*(cool|disabl|breaker|active|rest)", r"upstream", r"attempt"]
 # Sanitizer and crash marks that no run may have.
-DEADLY = re.compile(r"AddressSanitizer|LeakSanitizer|UndefinedBehavior|runtime error:|Assertion|Segmentation|SIGSEGV|"
-                    r"SIGABRT|stack smashing|double free|panic|BUG")
+DEADLY = re.compile(
+    r"AddressSanitizer|LeakSanitizer|UndefinedBehavior|runtime error:|Assertion|Segmentation|SIGSEGV|"
+    r"SIGABRT|stack smashing|double free|panic|BUG"
+)
 
 
 def key(n):
@@ -43,13 +46,19 @@ def merge(base, more):
     """`more` over `base`, objects into objects."""
     out = dict(base)
     for name, value in more.items():
-        out[name] = merge(out[name], value) if isinstance(value, dict) and isinstance(out.get(name), dict) else value
+        out[name] = (
+            merge(out[name], value)
+            if isinstance(value, dict) and isinstance(out.get(name), dict)
+            else value
+        )
     return out
 
 
 def config(base_url, accounts=3, tiers=True, account={}, channel={}, **sections):
-    """One channel `oa` with accounts A1... With `tiers` A1 is always taken before A2 and so on, so that a scenario knows
-    who is asked first. `account` changes single accounts by id, `channel` the channel, `sections` the rest."""
+    """One channel `oa` with accounts A1... With `tiers` A1 is always taken before A2 and so on, so
+    that a scenario knows who is asked first. `account` changes single accounts by id, `channel` the
+    channel, `sections` the rest.
+    """
     rows = []
     for n in range(1, accounts + 1):
         row = {"id": f"A{n}", "api_key": key(n)}
@@ -60,12 +69,22 @@ def config(base_url, accounts=3, tiers=True, account={}, channel={}, **sections)
         "state_dir": "state",
         "auth": {"mode": "open"},
         "server": {"drain_timeout": "2s"},
-        "upstream": {"retry_backoff": "20ms", "retry_backoff_max": "100ms", "connect_timeout": "2s",
-                     "first_byte_timeout": "5s", "first_content_timeout": "8s", "idle_timeout": "5s",
-                     "plain_timeout": "8s"},
+        "upstream": {
+            "retry_backoff": "20ms",
+            "retry_backoff_max": "100ms",
+            "connect_timeout": "2s",
+            "first_byte_timeout": "5s",
+            "first_content_timeout": "8s",
+            "idle_timeout": "5s",
+            "plain_timeout": "8s",
+        },
         "pool": {"queue_size": 0},
         "probe": {"recover_every": "0s"},
-        "channels": {"oa": merge({"provider": "openai-compatible", "base_url": base_url, "accounts": rows}, channel)},
+        "channels": {
+            "oa": merge(
+                {"provider": "openai-compatible", "base_url": base_url, "accounts": rows}, channel
+            )
+        },
     }
     return merge(base, sections)
 
@@ -100,7 +119,11 @@ class Pool:
         self.path = os.path.join(self.dir, "sluice.json")
         self.log_path = os.path.join(self.dir, "log")
         self.workers, self.allow = workers, list(allow)
-        self.env = {"PATH": os.environ["PATH"], "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1", **(env or {})}
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1",
+            **(env or {}),
+        }
         if listen == "unix":
             self.address = "unix:" + os.path.join(self.dir, "s")
         else:
@@ -115,7 +138,9 @@ class Pool:
     # Files
 
     def write(self, conf):
-        """Write the configuration: a dict, or text as it is. Replaced in one step, as an editor would."""
+        """Write the configuration: a dict, or text as it is. Replaced in one step, as an editor
+        would.
+        """
         text = conf if isinstance(conf, str) else json.dumps(conf, indent=1, ensure_ascii=False)
         self.conf = conf
         fd = os.open(self.path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -137,19 +162,25 @@ class Pool:
     # Processes
 
     def start(self, wait=True):
-        assert os.access(PROGRAM, os.X_OK), f"{PROGRAM} is missing: run make first, or set SLUICE_BUILD"
+        assert os.access(
+            PROGRAM, os.X_OK
+        ), f"{PROGRAM} is missing: run make first, or set SLUICE_BUILD"
         log = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         argv = [PROGRAM, "-c", self.path, "--listen", self.address]
         if self.workers:
             argv += ["--workers", str(self.workers)]
-        self.master = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd=self.dir)
+        self.master = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd=self.dir
+        )
         os.close(log)
         if wait:
             wait_until(self._accepts, 10, "the program accepts connections", 0.02)
         return self
 
     def _accepts(self):
-        assert self.master.poll() is None, f"ended with {self.master.returncode}: {self.log_text()[-3000:]}"
+        assert (
+            self.master.poll() is None
+        ), f"ended with {self.master.returncode}: {self.log_text()[-3000:]}"
         try:
             fcgi.Wire(self.address, 1).close()
         except OSError:
@@ -193,7 +224,9 @@ class Pool:
             self.master.wait(timeout)
         except subprocess.TimeoutExpired:
             self.kill_all()
-            raise AssertionError(f"did not end within {timeout} s of SIGTERM; log: {self.log_text()[-2000:]}")
+            raise AssertionError(
+                f"did not end within {timeout} s of SIGTERM; log: {self.log_text()[-2000:]}"
+            )
         took = time.monotonic() - began
         wait_until(lambda: not self._left(), 2, f"no process left of {sorted(self._seen)}")
         return took
@@ -220,9 +253,17 @@ class Pool:
                 entry = json.loads(line)
             except ValueError:
                 raise AssertionError(f"a log line is not JSON: {line!r}")
-            if str(entry.get("level", "info")).lower() in ("warn", "warning", "error", "err", "crit"):
+            if str(entry.get("level", "info")).lower() in (
+                "warn",
+                "warning",
+                "error",
+                "err",
+                "crit",
+            ):
                 words = json.dumps(entry, ensure_ascii=False)
-                assert any(re.search(p, words, re.I) for p in USUAL + self.allow), f"unexpected: {line}"
+                assert any(
+                    re.search(p, words, re.I) for p in USUAL + self.allow
+                ), f"unexpected: {line}"
 
     def _check_secrets(self):
         needles = [key(n).encode() for n in range(1, 21)]
@@ -240,12 +281,16 @@ class Pool:
 
     def send(self, body=b"", **vary):
         """Any request; the Answer is not read yet."""
-        return fcgi.ask(self.address, body if isinstance(body, bytes) else json.dumps(body).encode(), **vary)
+        return fcgi.ask(
+            self.address, body if isinstance(body, bytes) else json.dumps(body).encode(), **vary
+        )
 
     def get(self, path, method="GET", **vary):
         return self.send(method=method, path=path, **vary).finish()
 
-    def open(self, model="m1", stream=True, headers=(), path="/v1/chat/completions", vary={}, **extra):
+    def open(
+        self, model="m1", stream=True, headers=(), path="/v1/chat/completions", vary={}, **extra
+    ):
         """A chat request whose answer is not read yet."""
         body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], **extra}
         if stream:
@@ -260,11 +305,19 @@ class Pool:
 
     def ctl(self, *args, check=True, timeout=10):
         """Run sluicectl; its CompletedProcess."""
-        done = subprocess.run([CTL, "-c", self.path, *args], capture_output=True, text=True, timeout=timeout,
-                              env=self.env, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [CTL, "-c", self.path, *args],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+        )
         assert not DEADLY.search(done.stderr), done.stderr
         if check:
-            assert done.returncode == 0, f"sluicectl {' '.join(args)}: {done.returncode} {done.stdout} {done.stderr}"
+            assert (
+                done.returncode == 0
+            ), f"sluicectl {' '.join(args)}: {done.returncode} {done.stdout} {done.stderr}"
         return done
 
     def status(self):
@@ -294,9 +347,34 @@ class Pool:
         accounts = self.accounts()
         for id in ids or accounts:
             a = accounts[id]
-            got = {k: a[k] for k in ("state", "cool", "fails", "consecutive_failures", "soft_streak", "errors",
-                                     "rate_limited", "in_flight", "breaker_until", "disabled", "session_dead",
-                                     "rate_limited_models")}
-            assert got == {"state": "active", "cool": None, "fails": 0, "consecutive_failures": 0, "soft_streak": 0,
-                           "errors": 0, "rate_limited": 0, "in_flight": 0, "breaker_until": None, "disabled": False,
-                           "session_dead": 0, "rate_limited_models": []}, f"{id}: {got}"
+            got = {
+                k: a[k]
+                for k in (
+                    "state",
+                    "cool",
+                    "fails",
+                    "consecutive_failures",
+                    "soft_streak",
+                    "errors",
+                    "rate_limited",
+                    "in_flight",
+                    "breaker_until",
+                    "disabled",
+                    "session_dead",
+                    "rate_limited_models",
+                )
+            }
+            assert got == {
+                "state": "active",
+                "cool": None,
+                "fails": 0,
+                "consecutive_failures": 0,
+                "soft_streak": 0,
+                "errors": 0,
+                "rate_limited": 0,
+                "in_flight": 0,
+                "breaker_until": None,
+                "disabled": False,
+                "session_dead": 0,
+                "rate_limited_models": [],
+            }, f"{id}: {got}"

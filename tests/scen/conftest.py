@@ -1,4 +1,6 @@
-"""Fixtures: `up`, a scripted upstream, and `gate`, which starts a pool in front of it and checks it at the end."""
+"""Fixtures: `up`, a scripted upstream, and `gate`, which starts a pool in front of it and checks it
+at the end.
+"""
 
 import os
 import sys
@@ -23,7 +25,9 @@ def gate(up):
     """gate(accounts=3, workers=2, listen="unix", **sections): see lib.pool.config and Pool."""
     pools = []
 
-    def start(workers=2, listen="unix", env=None, allow=(), base_url=None, conf=None, start=True, **vary):
+    def start(
+        workers=2, listen="unix", env=None, allow=(), base_url=None, conf=None, start=True, **vary
+    ):
         if conf is None:
             conf = config(base_url or up.url, **vary)
         pools.append(Pool(conf, workers, listen, env, allow, start=False))

@@ -1,22 +1,29 @@
-"""Plain requests: what goes up, what comes back, and nothing else (SPEC 4.4, 5; HDR, JSON, CONV-15, CONV-18)."""
+"""Plain requests: what goes up, what comes back, and nothing else (SPEC 4.4, 5; HDR, JSON, CONV-15,
+CONV-18).
+"""
 
 import re
 
 import pytest
 
+from lib.answers import chat_answer, error, ok, plain
 from lib.pool import K1, K2
-from lib.upstream import Upstream, chat_answer, error, ok, plain, wait_until
+from lib.upstream import Upstream, wait_until
 
 # Everything that a re-serialisation would change: spacing, order, number spelling, escapes, unknown fields, nulls.
-ODD = (b'{ "z":1.0,\t"temperature":0.10, "seed":18446744073709551616,"big":1E5,"huge":1e400,"neg":-0,"a\\/b":"x\\/y",\r\n'
-       b'"model" : "m1" ,"messages":[{"content":"\\u00e9\xc3\xa9 \xe2\x80\xa8 \\ud83d \\ude00x \\ud83d\\ude00 http://x/y",'
-       b'"role":"user","":{"x_vendor":{"a":[1,2.50,null]}}}],"enable_thinking":false,"tools":null,"metadata":{} }')
+ODD = (
+    b'{ "z":1.0,\t"temperature":0.10, "seed":18446744073709551616,"big":1E5,"huge":1e400,"neg":-0,"a\\/b":"x\\/y",\r\n'
+    b'"model" : "m1" ,"messages":[{"content":"\\u00e9\xc3\xa9 \xe2\x80\xa8 \\ud83d \\ude00x \\ud83d\\ude00 http://x/y",'
+    b'"role":"user","":{"x_vendor":{"a":[1,2.50,null]}}}],"enable_thinking":false,"tools":null,"metadata":{} }'
+)
 
 
 def test_request_and_answer_are_byte_identical(up, gate):
-    answer = (b'\n {"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"\\u00e9","x":1.10},'
-              b'"finish_reason":"stop"}],\t"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9},'
-              b'"vendor":{"n":1E5}}\n')
+    answer = (
+        b'\n {"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"\\u00e9","x":1.10},'
+        b'"finish_reason":"stop"}],\t"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9},'
+        b'"vendor":{"n":1E5}}\n'
+    )
     up.script(K1, plain(answer))
     a = gate().send(ODD).finish()
     assert (a.status, a.body) == (200, answer)
@@ -42,13 +49,30 @@ def test_nested_model_keys_are_left_alone(up, gate):
 
 
 def test_request_headers_are_an_allow_list(up, gate):
-    sent = {"Authorization": "Bearer client1", "X-Api-Key": "client2", "Api-Key": "client3", "X-Goog-Api-Key": "client4",
-            "Proxy-Authorization": "Basic client5", "Cookie": "client6=1", "Connection": "X-Foo", "X-Foo": "client7",
-            "TE": "trailers", "Upgrade": "h2c", "X-Forwarded-For": "client8", "X-Forwarded-Host": "client9",
-            "Forwarded": "for=client10", "Referer": "http://client11/", "Proxy": "http://client12/",
-            "User-Agent": "client13/1", "Accept-Encoding": "br, zstd, *;q=0", "X-Real-IP": "client14",
-            "OpenAI-Organization": "client15", "Host": "client16",
-            "OpenAI-Beta": "assistants=v2", "Idempotency-Key": "k-1"}
+    sent = {
+        "Authorization": "Bearer client1",
+        "X-Api-Key": "client2",
+        "Api-Key": "client3",
+        "X-Goog-Api-Key": "client4",
+        "Proxy-Authorization": "Basic client5",
+        "Cookie": "client6=1",
+        "Connection": "X-Foo",
+        "X-Foo": "client7",
+        "TE": "trailers",
+        "Upgrade": "h2c",
+        "X-Forwarded-For": "client8",
+        "X-Forwarded-Host": "client9",
+        "Forwarded": "for=client10",
+        "Referer": "http://client11/",
+        "Proxy": "http://client12/",
+        "User-Agent": "client13/1",
+        "Accept-Encoding": "br, zstd, *;q=0",
+        "X-Real-IP": "client14",
+        "OpenAI-Organization": "client15",
+        "Host": "client16",
+        "OpenAI-Beta": "assistants=v2",
+        "Idempotency-Key": "k-1",
+    }
     assert gate().ask(headers=sent, vary={"query": "key=client17"}).status == 200
     r = up.last
     assert b"client" not in r.head
@@ -59,24 +83,61 @@ def test_request_headers_are_an_allow_list(up, gate):
     assert r.header("Accept-Encoding") in (None, "identity")
     assert r.all("Content-Type") == ["application/json"]
     assert r.all("Content-Length") == [str(len(r.body))]
-    allowed = {"host", "authorization", "content-type", "content-length", "accept", "accept-encoding", "openai-beta",
-               "idempotency-key", "user-agent", "connection"}
+    allowed = {
+        "host",
+        "authorization",
+        "content-type",
+        "content-length",
+        "accept",
+        "accept-encoding",
+        "openai-beta",
+        "idempotency-key",
+        "user-agent",
+        "connection",
+    }
     assert r.names() <= allowed, r.names() - allowed
 
 
 def test_response_headers_are_an_allow_list(up, gate):
-    up.script(K1, plain(chat_answer(), headers={
-        "Set-Cookie": "s=1", "Server": "nginx", "Connection": "keep-alive", "openai-organization": "org-1",
-        "anthropic-organization-id": "o", "x-ratelimit-remaining-requests": "1", "openai-processing-ms": "5",
-        "x-request-id": "req_1", "Retry-After": "7", "CF-Ray": "x", "X-Should-Retry": "false",
-        "Access-Control-Allow-Origin": "*"}))
+    up.script(
+        K1,
+        plain(
+            chat_answer(),
+            headers={
+                "Set-Cookie": "s=1",
+                "Server": "nginx",
+                "Connection": "keep-alive",
+                "openai-organization": "org-1",
+                "anthropic-organization-id": "o",
+                "x-ratelimit-remaining-requests": "1",
+                "openai-processing-ms": "5",
+                "x-request-id": "req_1",
+                "Retry-After": "7",
+                "CF-Ray": "x",
+                "X-Should-Retry": "false",
+                "Access-Control-Allow-Origin": "*",
+            },
+        ),
+    )
     a = gate().ask()
     assert a.status == 200
     assert a.header("X-Upstream-Request-Id") == "req_1"
     assert a.header("Content-Type").startswith("application/json")
-    allowed = {"status", "content-type", "content-length", "x-request-id", "x-upstream-request-id", "x-sluice-channel",
-               "x-sluice-account", "x-sluice-attempts", "x-sluice-model", "cache-control", "x-accel-buffering", "vary",
-               "x-content-type-options"}
+    allowed = {
+        "status",
+        "content-type",
+        "content-length",
+        "x-request-id",
+        "x-upstream-request-id",
+        "x-sluice-channel",
+        "x-sluice-account",
+        "x-sluice-attempts",
+        "x-sluice-model",
+        "cache-control",
+        "x-accel-buffering",
+        "vary",
+        "x-content-type-options",
+    }
     assert a.names() <= allowed, a.names() - allowed
     assert a.header("Content-Length") in (None, str(len(a.body)))
 
@@ -92,9 +153,20 @@ def test_our_own_headers(up, gate):
     assert g.ask().header("X-Request-Id") != a.header("X-Request-Id")
 
 
-@pytest.mark.parametrize("given,kept", [
-    ("client-1.A_b", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("a\u00e9", False), ("", False),
-    ("a/b", False), ("a\r\nX-Evil: 1", False), ("<x>", False)])
+@pytest.mark.parametrize(
+    "given,kept",
+    [
+        ("client-1.A_b", True),
+        ("x" * 128, True),
+        ("x" * 129, False),
+        ("a b", False),
+        ("a\u00e9", False),
+        ("", False),
+        ("a/b", False),
+        ("a\r\nX-Evil: 1", False),
+        ("<x>", False),
+    ],
+)
 def test_request_id_is_kept_if_harmless(up, gate, given, kept):
     a = gate().ask(headers={"X-Request-Id": given})
     assert a.status == 200
@@ -115,14 +187,22 @@ def test_headers_name_the_attempt_that_served(up, gate):
     """RET-15"""
     up.script(K1, error(500))
     a = gate().ask()
-    assert (a.status, a.header("X-Sluice-Account"), a.header("X-Sluice-Attempts")) == (200, "A2", "2")
+    assert (a.status, a.header("X-Sluice-Account"), a.header("X-Sluice-Attempts")) == (
+        200,
+        "A2",
+        "2",
+    )
 
 
-@pytest.mark.parametrize("path,body", [
-    ("/v1/embeddings", b'{"model":"m1", "input":["a","b"],"encoding_format":"base64"}'),
-    ("/v1/embeddings", b'{"input":[1,2,3] ,"model":"m1","x":1.0}'),
-    ("/v1/completions", b'{"model":"m1","prompt":"once","max_tokens":5 }'),
-    ("/v1/moderations", b'{"model":"m1","input":[{"type":"text","text":"x"}]}')])
+@pytest.mark.parametrize(
+    "path,body",
+    [
+        ("/v1/embeddings", b'{"model":"m1", "input":["a","b"],"encoding_format":"base64"}'),
+        ("/v1/embeddings", b'{"input":[1,2,3] ,"model":"m1","x":1.0}'),
+        ("/v1/completions", b'{"model":"m1","prompt":"once","max_tokens":5 }'),
+        ("/v1/moderations", b'{"model":"m1","input":[{"type":"text","text":"x"}]}'),
+    ],
+)
 def test_side_endpoints_pass_through(up, gate, path, body):
     a = gate().send(body, path=path).finish()
     assert a.status == 200, a.body
@@ -133,8 +213,11 @@ def test_side_endpoints_pass_through(up, gate, path, body):
 def test_embedding_floats_come_back_byte_identical(up, gate):
     """CONV-18"""
     floats = b",".join([b"-0.0", b"1e-7", b"0.30000000000000004"] * 512)
-    answer = (b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":[' + floats +
-              b']}],"model":"m1","usage":{"prompt_tokens":8,"total_tokens":8}}')
+    answer = (
+        b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":['
+        + floats
+        + b']}],"model":"m1","usage":{"prompt_tokens":8,"total_tokens":8}}'
+    )
     up.script(K1, plain(answer))
     g = gate()
     a = g.send(b'{"model":"m1","input":"x"}', path="/v1/embeddings").finish()
@@ -143,7 +226,9 @@ def test_embedding_floats_come_back_byte_identical(up, gate):
 
 
 def test_chunked_and_close_delimited_answers(up, gate):
-    up.script(K1, plain(chat_answer("one"), framing="chunked"), plain(chat_answer("two"), framing="close"))
+    up.script(
+        K1, plain(chat_answer("one"), framing="chunked"), plain(chat_answer("two"), framing="close")
+    )
     g = gate()
     assert [g.ask().json()["choices"][0]["message"]["content"] for _ in range(2)] == ["one", "two"]
 
@@ -159,7 +244,10 @@ def test_compressed_answer_is_decoded(up, gate):
 
 def test_blank_lines_before_a_plain_answer(up, gate):
     """A non-stream DeepSeek reply may begin with blank lines (formats.md 0.1)."""
-    body = b"\n\n  \n" + b'{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}'
+    body = (
+        b"\n\n  \n"
+        + b'{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}'
+    )
     up.script(K1, plain(body))
     a = gate().ask()
     assert (a.status, a.body) == (200, body)
@@ -192,16 +280,32 @@ def test_connection_is_reused(up, gate):
 def test_proxy_variables_of_the_environment_are_ignored(up, gate):
     """HDR-09"""
     trap = "http://127.0.0.1:1"
-    g = gate(env={"http_proxy": trap, "all_proxy": trap, "ALL_PROXY": trap, "HTTP_PROXY": trap, "https_proxy": trap})
+    g = gate(
+        env={
+            "http_proxy": trap,
+            "all_proxy": trap,
+            "ALL_PROXY": trap,
+            "HTTP_PROXY": trap,
+            "https_proxy": trap,
+        }
+    )
     assert g.ask(vary={"HTTP_PROXY": trap}).status == 200
 
 
 def test_client_chooses_nothing_of_the_upstream(up, gate):
     """SEC-02: fields of the body are the upstream's business, headers choose nothing."""
     g = gate()
-    a = g.ask(api_base="http://127.0.0.1:1", base_url="http://127.0.0.1:1", api_key="x",
-              headers={"X-OpenAI-Base-Url": "http://127.0.0.1:1", "X-Forwarded-Host": "evil", "Host": "evil"},
-              vary={"REQUEST_URI": "http://127.0.0.1:1/v1/chat/completions"})
+    a = g.ask(
+        api_base="http://127.0.0.1:1",
+        base_url="http://127.0.0.1:1",
+        api_key="x",
+        headers={
+            "X-OpenAI-Base-Url": "http://127.0.0.1:1",
+            "X-Forwarded-Host": "evil",
+            "Host": "evil",
+        },
+        vary={"REQUEST_URI": "http://127.0.0.1:1/v1/chat/completions"},
+    )
     assert a.status == 200
     assert up.last.header("Host") == f"127.0.0.1:{up.port}"
 
@@ -256,13 +360,25 @@ def test_usage_of_a_retry_goes_to_the_account_that_used_it(up, gate):
     assert accounts["A2"]["tokens"]["prompt"] == 7
 
 
-@pytest.mark.parametrize("usage,want", [
-    ({"prompt_tokens": "12", "completion_tokens": 3.0, "total_tokens": 15}, (12, 3)),
-    ({"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 999}, (5, 1)),
-    ({"prompt_tokens": 50, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 40},
-      "completion_tokens_details": {"reasoning_tokens": 3}}, (50, 4, 40, 3)),
-    (None, "estimate"), ({"prompt_tokens": -5, "completion_tokens": 2**63}, "no nonsense"),
-    ({"prompt_tokens": 10**30, "completion_tokens": [1]}, "no nonsense")])
+@pytest.mark.parametrize(
+    "usage,want",
+    [
+        ({"prompt_tokens": "12", "completion_tokens": 3.0, "total_tokens": 15}, (12, 3)),
+        ({"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 999}, (5, 1)),
+        (
+            {
+                "prompt_tokens": 50,
+                "completion_tokens": 4,
+                "prompt_tokens_details": {"cached_tokens": 40},
+                "completion_tokens_details": {"reasoning_tokens": 3},
+            },
+            (50, 4, 40, 3),
+        ),
+        (None, "estimate"),
+        ({"prompt_tokens": -5, "completion_tokens": 2**63}, "no nonsense"),
+        ({"prompt_tokens": 10**30, "completion_tokens": [1]}, "no nonsense"),
+    ],
+)
 def test_odd_usage(up, gate, usage, want):
     """USE-07"""
     up.script(K1, plain(chat_answer("some words of an answer", usage=usage)))

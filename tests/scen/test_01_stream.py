@@ -1,11 +1,13 @@
-"""Streams that go well: byte identity, stream_options, the usage chunk (SPEC 5, 14; formats.md A.6)."""
+"""Streams that go well: byte identity, stream_options, the usage chunk (SPEC 5, 14; formats.md
+A.6).
+"""
 
 import json
 
 import pytest
 
+from lib.answers import chat_chunks, chunk, plain, sse, stream, usage_chunk
 from lib.pool import K1
-from lib.upstream import chat_chunks, chunk, plain, sse, stream, usage_chunk
 
 BODY = {"model": "m1", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
 
@@ -51,14 +53,25 @@ def test_option_is_added_and_the_chunk_withheld(up, gate):
     assert g.account()["tokens"]["prompt"] == 7
 
 
-@pytest.mark.parametrize("options,sent", [
-    (b'{"include_usage":false}', {"include_usage": True}),
-    (b'{}', {"include_usage": True}),
-    (b'{ "include_obfuscation" : false }', {"include_usage": True, "include_obfuscation": False}),
-    (b"null", {"include_usage": True})])
+@pytest.mark.parametrize(
+    "options,sent",
+    [
+        (b'{"include_usage":false}', {"include_usage": True}),
+        (b"{}", {"include_usage": True}),
+        (
+            b'{ "include_obfuscation" : false }',
+            {"include_usage": True, "include_obfuscation": False},
+        ),
+        (b"null", {"include_usage": True}),
+    ],
+)
 def test_option_is_edited_in_place(up, gate, options, sent):
     up.script(K1, stream(chat_chunks("x", usage=True)))
-    body = b'{"model":"m1","stream_options":' + options + b',"messages":[{"role":"user","content":"x"}],"stream":true}'
+    body = (
+        b'{"model":"m1","stream_options":'
+        + options
+        + b',"messages":[{"role":"user","content":"x"}],"stream":true}'
+    )
     a = gate().send(body).finish()
     assert a.body == sse(chat_chunks("x", usage=False))
     assert up.last.json()["stream_options"] == sent
@@ -87,7 +100,11 @@ def test_stream_false_and_null_are_plain(up, gate, value):
 
 def test_usage_in_the_finish_chunk_passes(up, gate):
     """DeepSeek, Zhipu: usage beside the finish reason is not a usage chunk."""
-    events = [chunk({"content": "x"}), chunk({}, "stop", usage={"prompt_tokens": 11, "completion_tokens": 3}), "[DONE]"]
+    events = [
+        chunk({"content": "x"}),
+        chunk({}, "stop", usage={"prompt_tokens": 11, "completion_tokens": 3}),
+        "[DONE]",
+    ]
     up.script(K1, stream(events))
     g = gate()
     assert g.ask(stream=True).body == sse(events)
@@ -96,9 +113,12 @@ def test_usage_in_the_finish_chunk_passes(up, gate):
 
 def test_running_usage_in_every_chunk(up, gate):
     """Cumulative figures: the last one counts."""
-    events = [chunk({"content": "a"}, usage={"prompt_tokens": 4, "completion_tokens": 1}),
-              chunk({"content": "b"}, usage={"prompt_tokens": 4, "completion_tokens": 2}),
-              chunk({}, "stop", usage={"prompt_tokens": 4, "completion_tokens": 3}), "[DONE]"]
+    events = [
+        chunk({"content": "a"}, usage={"prompt_tokens": 4, "completion_tokens": 1}),
+        chunk({"content": "b"}, usage={"prompt_tokens": 4, "completion_tokens": 2}),
+        chunk({}, "stop", usage={"prompt_tokens": 4, "completion_tokens": 3}),
+        "[DONE]",
+    ]
     up.script(K1, stream(events))
     g = gate()
     assert g.ask(stream=True).body == sse(events)
@@ -106,14 +126,21 @@ def test_running_usage_in_every_chunk(up, gate):
 
 
 def test_null_usage_in_chunks_is_not_a_usage_chunk(up, gate):
-    events = [chunk({"content": "a"}, usage=None), chunk({}, "stop", usage=None), usage_chunk(), "[DONE]"]
+    events = [
+        chunk({"content": "a"}, usage=None),
+        chunk({}, "stop", usage=None),
+        usage_chunk(),
+        "[DONE]",
+    ]
     up.script(K1, stream(events))
     assert gate().ask(stream=True).body == sse([events[0], events[1], events[3]])
 
 
 def test_empty_choices_without_usage_pass(up, gate):
     """Azure's prompt_filter_results chunk is preamble, not usage."""
-    events = [{"choices": [], "prompt_filter_results": [{"prompt_index": 0}], "object": ""}] + chat_chunks("x")
+    events = [
+        {"choices": [], "prompt_filter_results": [{"prompt_index": 0}], "object": ""}
+    ] + chat_chunks("x")
     up.script(K1, stream(events))
     assert gate().ask(stream=True).body == sse(events)
 
@@ -133,14 +160,35 @@ def test_preamble_is_held_until_the_first_content(up, gate):
     assert a.when(b'"role"') >= 0.18
 
 
-@pytest.mark.parametrize("delta", [
-    {"content": "x"}, {"refusal": "no"}, {"reasoning_content": "hm"}, {"reasoning": "hm"},
-    {"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}]},
-    {"function_call": {"name": "f", "arguments": ""}}])
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"content": "x"},
+        {"refusal": "no"},
+        {"reasoning_content": "hm"},
+        {"reasoning": "hm"},
+        {
+            "tool_calls": [
+                {
+                    "index": 0,
+                    "id": "c",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": ""},
+                }
+            ]
+        },
+        {"function_call": {"name": "f", "arguments": ""}},
+    ],
+)
 def test_what_counts_as_content(up, gate, delta):
     """Content commits: it must come before the next event, which is 1 s away."""
-    up.script(K1, stream([chunk({"role": "assistant", "content": ""}), chunk(delta)],
-                         then=[(1.0, sse([chunk({}, "stop"), "[DONE]"]))]))
+    up.script(
+        K1,
+        stream(
+            [chunk({"role": "assistant", "content": ""}), chunk(delta)],
+            then=[(1.0, sse([chunk({}, "stop"), "[DONE]"]))],
+        ),
+    )
     a = gate().open()
     a.finish()
     first = next(iter(delta)).encode()
@@ -149,9 +197,17 @@ def test_what_counts_as_content(up, gate, delta):
 
 
 def test_legacy_completions_stream(up, gate):
-    part = {"id": "cmpl-1", "object": "text_completion", "created": 1, "model": "m1",
-            "choices": [{"text": "abc", "index": 0, "logprobs": None, "finish_reason": None}]}
-    last = {**part, "choices": [{"text": "", "index": 0, "logprobs": None, "finish_reason": "stop"}]}
+    part = {
+        "id": "cmpl-1",
+        "object": "text_completion",
+        "created": 1,
+        "model": "m1",
+        "choices": [{"text": "abc", "index": 0, "logprobs": None, "finish_reason": None}],
+    }
+    last = {
+        **part,
+        "choices": [{"text": "", "index": 0, "logprobs": None, "finish_reason": "stop"}],
+    }
     up.script(K1, stream([part, last, {**usage_chunk(), "object": "text_completion"}, "[DONE]"]))
     a = gate().send(b'{"model":"m1","prompt":"x","stream":true}', path="/v1/completions").finish()
     assert a.body == sse([part, last, "[DONE]"])
@@ -160,12 +216,20 @@ def test_legacy_completions_stream(up, gate):
 
 def test_several_choices_interleave(up, gate):
     """n=2: the stream ends with [DONE], not with the first finish reason."""
+
     def part(i, **kw):
         c = chunk(**kw)
         c["choices"][0]["index"] = i
         return c
-    events = [part(0, delta={"content": "a"}), part(1, delta={"content": "b"}), part(0, finish="stop"),
-              part(1, delta={"content": "c"}), part(1, finish="stop"), "[DONE]"]
+
+    events = [
+        part(0, delta={"content": "a"}),
+        part(1, delta={"content": "b"}),
+        part(0, finish="stop"),
+        part(1, delta={"content": "c"}),
+        part(1, finish="stop"),
+        "[DONE]",
+    ]
     up.script(K1, stream(events, "events", gap=0.02))
     assert gate().ask(stream=True, n=2).body == sse(events)
 
@@ -189,7 +253,20 @@ def test_stream_without_usage_is_estimated(up, gate):
 
 
 def test_a_json_error_to_a_stream_request_is_json(up, gate):
-    up.script(K1, plain({"error": {"message": "bad", "type": "invalid_request_error", "param": "n", "code": None}}, 400))
+    up.script(
+        K1,
+        plain(
+            {
+                "error": {
+                    "message": "bad",
+                    "type": "invalid_request_error",
+                    "param": "n",
+                    "code": None,
+                }
+            },
+            400,
+        ),
+    )
     a = gate().ask(stream=True)
     assert a.status == 400
     assert a.header("Content-Type").startswith("application/json")

@@ -1,4 +1,5 @@
-"""Paths, models, healthz, status, who may call (SPEC 4.1, 4.2, 17; HDR-15, HDR-16, HDR-17, SEC-04)."""
+"""Paths, models, healthz, status, who may call (SPEC 4.1, 4.2, 17; HDR-15, HDR-16, HDR-17, SEC-04).
+"""
 
 import hashlib
 import json
@@ -6,35 +7,72 @@ import time
 
 import pytest
 
+from lib.answers import error, slow
 from lib.pool import K1, config, parse_time
-from lib.upstream import error, slow
 
 CHAT = json.dumps({"model": "m1", "messages": [{"role": "user", "content": "x"}]}).encode()
 
 
-@pytest.mark.parametrize("variables", [
-    {"SCRIPT_NAME": "/v1/chat/completions"},
-    {"SCRIPT_NAME": "", "PATH_INFO": "/v1/chat/completions"},
-    {"SCRIPT_NAME": "/llm", "PATH_INFO": "/v1/chat/completions", "REQUEST_URI": "/llm/v1/chat/completions"},
-    {"SCRIPT_NAME": "/llm/v1", "PATH_INFO": "/chat/completions", "REQUEST_URI": "/llm/v1/chat/completions"},
-    {"SCRIPT_NAME": "/llm/v1/chat/completions", "REQUEST_URI": "/llm/v1/chat/completions"},
-    {"SCRIPT_NAME": "/s/sluice.fcgi", "PATH_INFO": "/v1/chat/completions", "REQUEST_URI": "/s/v1/chat/completions"},
-    {"SCRIPT_NAME": "/s/c/sluice.fcgi", "PATH_INFO": "", "REQUEST_URI": "/s/c/v1/chat/completions?x=1"},
-    {"SCRIPT_NAME": "/v1/v1/chat/completions"},
-    {"SCRIPT_NAME": "/v1/chat/completions/"},
-    {"SCRIPT_NAME": "//v1/chat/completions"},
-    {"SCRIPT_NAME": "/v1//chat/completions"},
-    {"SCRIPT_NAME": "/v1/chat/completions", "QUERY_STRING": "beta=true"}])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"SCRIPT_NAME": "/v1/chat/completions"},
+        {"SCRIPT_NAME": "", "PATH_INFO": "/v1/chat/completions"},
+        {
+            "SCRIPT_NAME": "/llm",
+            "PATH_INFO": "/v1/chat/completions",
+            "REQUEST_URI": "/llm/v1/chat/completions",
+        },
+        {
+            "SCRIPT_NAME": "/llm/v1",
+            "PATH_INFO": "/chat/completions",
+            "REQUEST_URI": "/llm/v1/chat/completions",
+        },
+        {"SCRIPT_NAME": "/llm/v1/chat/completions", "REQUEST_URI": "/llm/v1/chat/completions"},
+        {
+            "SCRIPT_NAME": "/s/sluice.fcgi",
+            "PATH_INFO": "/v1/chat/completions",
+            "REQUEST_URI": "/s/v1/chat/completions",
+        },
+        {
+            "SCRIPT_NAME": "/s/c/sluice.fcgi",
+            "PATH_INFO": "",
+            "REQUEST_URI": "/s/c/v1/chat/completions?x=1",
+        },
+        {"SCRIPT_NAME": "/v1/v1/chat/completions"},
+        {"SCRIPT_NAME": "/v1/chat/completions/"},
+        {"SCRIPT_NAME": "//v1/chat/completions"},
+        {"SCRIPT_NAME": "/v1//chat/completions"},
+        {"SCRIPT_NAME": "/v1/chat/completions", "QUERY_STRING": "beta=true"},
+    ],
+)
 def test_mounts_and_spellings(up, gate, variables):
     a = gate().send(CHAT, **variables).finish()
     assert a.status == 200, (variables, a.body)
     assert up.last.target == "/v1/chat/completions"
 
 
-@pytest.mark.parametrize("path", [
-    "/v1/response", "/v1/chat/completion", "/", "", "/v1", "/v1/", "/v1/chat", "/V1/chat/completions",
-    "/v1/chat/completions/x", "/v2/chat/completions", "/v1/chat/completions%00", "/v1/../v1/chat", "/etc/passwd",
-    "/v1/chat/completionsx", "/v1/files", "/v1/chat\\completions"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/response",
+        "/v1/chat/completion",
+        "/",
+        "",
+        "/v1",
+        "/v1/",
+        "/v1/chat",
+        "/V1/chat/completions",
+        "/v1/chat/completions/x",
+        "/v2/chat/completions",
+        "/v1/chat/completions%00",
+        "/v1/../v1/chat",
+        "/etc/passwd",
+        "/v1/chat/completionsx",
+        "/v1/files",
+        "/v1/chat\\completions",
+    ],
+)
 def test_unknown_paths(up, gate, path):
     """REQ-10"""
     g = gate()
@@ -46,8 +84,16 @@ def test_unknown_paths(up, gate, path):
     g.assert_clean()
 
 
-@pytest.mark.parametrize("method,path", [("GET", "/v1/chat/completions"), ("DELETE", "/v1/chat/completions"),
-                                         ("POST", "/v1/models"), ("PUT", "/v1/embeddings"), ("BREW", "/healthz")])
+@pytest.mark.parametrize(
+    "method,path",
+    [
+        ("GET", "/v1/chat/completions"),
+        ("DELETE", "/v1/chat/completions"),
+        ("POST", "/v1/models"),
+        ("PUT", "/v1/embeddings"),
+        ("BREW", "/healthz"),
+    ],
+)
 def test_wrong_methods(up, gate, method, path):
     a = gate().send(b"", method=method, path=path).finish()
     assert a.status in (404, 405)
@@ -55,10 +101,19 @@ def test_wrong_methods(up, gate, method, path):
     assert up.count() == 0
 
 
-@pytest.mark.parametrize("base,target", [
-    ("", "/chat/completions"), ("/", "/chat/completions"), ("/v1", "/v1/chat/completions"),
-    ("/v1/", "/v1/chat/completions"), ("/api", "/api/chat/completions"), ("/api/v1", "/api/v1/chat/completions"),
-    ("/v10", "/v10/chat/completions"), ("/paas/v4", "/paas/v4/chat/completions")])
+@pytest.mark.parametrize(
+    "base,target",
+    [
+        ("", "/chat/completions"),
+        ("/", "/chat/completions"),
+        ("/v1", "/v1/chat/completions"),
+        ("/v1/", "/v1/chat/completions"),
+        ("/api", "/api/chat/completions"),
+        ("/api/v1", "/api/v1/chat/completions"),
+        ("/v10", "/v10/chat/completions"),
+        ("/paas/v4", "/paas/v4/chat/completions"),
+    ],
+)
 def test_base_url_join(up, gate, base, target):
     """HDR-16; formats.md 0.5: the full prefix is configured, /v1 is never inserted."""
     assert gate(base_url=f"http://127.0.0.1:{up.port}{base}").send(CHAT).finish().status == 200
@@ -66,14 +121,20 @@ def test_base_url_join(up, gate, base, target):
 
 
 def test_models(up, gate):
-    g = gate(channel={"models": ["m1", "m2", "glm-*"]},
-             models={"smart": {"targets": [{"channel": "oa", "model": "m1"}]}})
+    g = gate(
+        channel={"models": ["m1", "m2", "glm-*"]},
+        models={"smart": {"targets": [{"channel": "oa", "model": "m1"}]}},
+    )
     a = g.get("/v1/models")
     doc = a.json()
     assert a.status == 200 and doc["object"] == "list"
     assert sorted(m["id"] for m in doc["data"]) == ["m1", "m2", "smart"]
     for m in doc["data"]:
-        assert m["object"] == "model" and isinstance(m["created"], int) and isinstance(m["owned_by"], str)
+        assert (
+            m["object"] == "model"
+            and isinstance(m["created"], int)
+            and isinstance(m["owned_by"], str)
+        )
     assert up.count() == 0
 
 
@@ -105,7 +166,12 @@ def test_healthz(up, gate):
     g = gate(account={"A1": {"realm": "cn"}, "A2": {"realm": "cn"}, "A3": {"realm": "global"}})
     a = g.get("/healthz")
     assert (a.status, a.header("X-Service")) == (200, "sluice")
-    assert a.json() == {"service": "sluice", "healthy": 3, "total": 3, "realm_servable": {"cn": 2, "global": 1}}
+    assert a.json() == {
+        "service": "sluice",
+        "healthy": 3,
+        "total": 3,
+        "realm_servable": {"cn": 2, "global": 1},
+    }
 
 
 def test_healthz_when_nobody_is_left(up, gate):
@@ -134,10 +200,36 @@ def test_healthz_needs_no_credential(up, gate):
 
 
 ACCOUNT_KEYS = {
-    "id", "realm", "fingerprint", "state", "cool", "soft_streak", "fails", "consecutive_failures", "window",
-    "breaker_until", "breaker_step", "disabled", "disabled_reason", "session_dead", "in_flight", "max_in_flight",
-    "credits", "calls", "success", "errors", "rate_limited", "success_rate", "tokens", "latency_ms", "quota",
-    "last_probe", "last_used", "last_error", "rate_limited_models"}
+    "id",
+    "realm",
+    "fingerprint",
+    "state",
+    "cool",
+    "soft_streak",
+    "fails",
+    "consecutive_failures",
+    "window",
+    "breaker_until",
+    "breaker_step",
+    "disabled",
+    "disabled_reason",
+    "session_dead",
+    "in_flight",
+    "max_in_flight",
+    "credits",
+    "calls",
+    "success",
+    "errors",
+    "rate_limited",
+    "success_rate",
+    "tokens",
+    "latency_ms",
+    "quota",
+    "last_probe",
+    "last_used",
+    "last_error",
+    "rate_limited_models",
+}
 
 
 def test_status_has_exactly_the_shape(up, gate):
@@ -145,18 +237,45 @@ def test_status_has_exactly_the_shape(up, gate):
     g = gate(account={"A1": {"realm": "cn"}, "A2": {"realm": "cn"}})
     assert g.ask().status == 200
     s = g.status()
-    assert list(s) == ["service", "version", "now", "config", "totals", "realm_totals", "channels", "sessions"]
+    assert list(s) == [
+        "service",
+        "version",
+        "now",
+        "config",
+        "totals",
+        "realm_totals",
+        "channels",
+        "sessions",
+    ]
     assert s["service"] == "sluice" and s["version"]
     assert abs(parse_time(s["now"]) - time.time()) < 5
     assert set(s["config"]) == {"generation", "loaded_at", "error"} and s["config"]["error"] is None
-    assert s["totals"] == {"accounts": 3, "active": 2, "cooling": 1, "disabled": 0, "in_flight": 0, "waiting": 0}
+    assert s["totals"] == {
+        "accounts": 3,
+        "active": 2,
+        "cooling": 1,
+        "disabled": 0,
+        "in_flight": 0,
+        "waiting": 0,
+    }
     assert s["realm_totals"]["cn"] == {"accounts": 2, "active": 1, "cooling": 1, "disabled": 0}
     assert set(s["sessions"]) == {"bound"}
     (c,) = s["channels"]
     assert set(c) == {"name", "provider", "fallback", "breaker", "accounts"}
     assert (c["name"], c["provider"], c["fallback"]) == ("oa", "openai-compatible", [])
-    assert set(c["breaker"]) == {"state", "until", "trigger", "triggers", "probes_sent", "probes_ok"}
-    assert (c["breaker"]["state"], c["breaker"]["until"], c["breaker"]["trigger"]) == ("closed", None, None)
+    assert set(c["breaker"]) == {
+        "state",
+        "until",
+        "trigger",
+        "triggers",
+        "probes_sent",
+        "probes_ok",
+    }
+    assert (c["breaker"]["state"], c["breaker"]["until"], c["breaker"]["trigger"]) == (
+        "closed",
+        None,
+        None,
+    )
     assert sorted(c["breaker"]["triggers"]) == ["error_rate", "pool_exhausted"]
     a1, a2, a3 = c["accounts"]
     for a in (a1, a2, a3):
@@ -167,7 +286,13 @@ def test_status_has_exactly_the_shape(up, gate):
     assert a1["fingerprint"] == hashlib.sha256(K1.encode()).hexdigest()[:16]
     assert set(a1["cool"]) - {"reset_at"} == {"kind", "until", "reason", "rule", "status"}
     assert (a1["state"], a1["cool"]["kind"], a1["cool"]["status"]) == ("cooling", "soft_rate", 429)
-    assert (a1["calls"], a1["success"], a1["errors"], a1["rate_limited"], a1["success_rate"]) == (1, 0, 1, 1, 0)
+    assert (a1["calls"], a1["success"], a1["errors"], a1["rate_limited"], a1["success_rate"]) == (
+        1,
+        0,
+        1,
+        1,
+        0,
+    )
     assert (a1["last_error"]["kind"], a1["last_error"]["status"]) == ("soft_rate", 429)
     assert set(a1["last_error"]) == {"at", "kind", "status"}
     assert (a2["state"], a2["cool"], a2["last_error"]) == ("active", None, None)

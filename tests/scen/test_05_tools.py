@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from lib.answers import chat_chunks, close, hang, ok, pieces, plain, reset, sse, stream
 from lib import fcgi
-from lib.upstream import Blackhole, chat_chunks, close, hang, ok, pieces, plain, reset, sse, stream, wait_until
+from lib.upstream import Blackhole, wait_until
 
 
 class Client:
@@ -17,8 +18,11 @@ class Client:
         self.sock = socket.create_connection(("127.0.0.1", up.port), 5)
 
     def post(self, key="k", body=b'{"model":"m1"}', path="/v1/chat/completions"):
-        self.sock.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-One: 1\r\nContent-Length: %d\r\n\r\n"
-                          % (path.encode(), key.encode(), len(body)) + body)
+        self.sock.sendall(
+            b"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-One: 1\r\nContent-Length: %d\r\n\r\n"
+            % (path.encode(), key.encode(), len(body))
+            + body
+        )
         return self
 
     def read(self, end=None, timeout=5):
@@ -37,7 +41,9 @@ def test_requests_are_kept_exactly(up):
     c.read(b"}")
     c.post("other", b"{}").read(b"}")
     first, second = up.requests
-    assert first.head.startswith(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k\r\nX-One: 1\r\n")
+    assert first.head.startswith(
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k\r\nX-One: 1\r\n"
+    )
     assert (first.body, first.cred, second.cred) == (b'{"model":"m1"}', "k", "other")
     assert (first.conn, first.nth, second.conn, second.nth) == (1, 1, 1, 2)
     assert up.count() == 2 and up.count("k") == 1 and up.connections == 1
@@ -47,7 +53,11 @@ def test_script_then_default(up):
     up.script("k", plain(b"one", 429))
     up.default(plain(b"two", 500), "k")
     c = Client(up)
-    assert b" 429 " in c.post().read(b"one") and b" 500 " in c.post().read(b"two") and b" 500 " in c.post().read(b"two")
+    assert (
+        b" 429 " in c.post().read(b"one")
+        and b" 500 " in c.post().read(b"two")
+        and b" 500 " in c.post().read(b"two")
+    )
 
 
 @pytest.mark.parametrize("how", ["whole", "lines", "events", "bytes", 7, [1, 5, 9]])
@@ -102,19 +112,31 @@ def test_blackhole():
 
 def test_fastcgi_answer_is_parsed():
     with socket.create_server(("127.0.0.1", 0)) as server:
+
         def respond():
             sock, _ = server.accept()
             sock.recv(65536)
             sock.sendall(fcgi.record(fcgi.STDOUT, b"Status: 418 Tea\r\nX-A: 1\r\n\r\nda"))
             time.sleep(0.2)
-            sock.sendall(fcgi.record(fcgi.STDOUT, b"ta: x\n\n: c\n\n") + fcgi.record(fcgi.STDERR, b"e") +
-                         fcgi.record(fcgi.STDOUT) + fcgi.record(fcgi.END, b"\0\0\0\7\0\0\0\0"))
+            sock.sendall(
+                fcgi.record(fcgi.STDOUT, b"ta: x\n\n: c\n\n")
+                + fcgi.record(fcgi.STDERR, b"e")
+                + fcgi.record(fcgi.STDOUT)
+                + fcgi.record(fcgi.END, b"\0\0\0\7\0\0\0\0")
+            )
             sock.close()
+
         thread = threading.Thread(target=respond)
         thread.start()
         a = fcgi.ask("127.0.0.1:%d" % server.getsockname()[1], b"{}").finish()
         thread.join()
-    assert (a.status, a.header("x-a"), a.body, a.errors, a.end) == (418, "1", b"data: x\n\n: c\n\n", b"e", (7, 0))
+    assert (a.status, a.header("x-a"), a.body, a.errors, a.end) == (
+        418,
+        "1",
+        b"data: x\n\n: c\n\n",
+        b"e",
+        (7, 0),
+    )
     assert a.events() == [("", "x")]
     assert a.when(b"data: x") >= 0.15
 

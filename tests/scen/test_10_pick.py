@@ -1,13 +1,13 @@
-"""Who is asked (SPEC 7): tiers, limits, the tried set, the gap, patterns, strategies, all cooling."""
+"""Who is asked (SPEC 7): tiers, limits, the tried set, the gap, patterns, strategies, all cooling.
+"""
 
 import collections
 import threading
 import time
 
-import pytest
-
+from lib.answers import error, plain, slow
 from lib.pool import K1, K2, K3, key
-from lib.upstream import error, ok, plain, slow, wait_until
+from lib.upstream import wait_until
 
 FLAT = {"tiers": False}
 GUESS = plain({}, 429)  # a rate limit without a hint
@@ -16,8 +16,10 @@ GUESS = plain({}, 429)  # a rate limit without a hint
 def together(n, fn):
     """Run fn(i) n times at once; the results in order."""
     out = [None] * n
+
     def run(i):
         out[i] = fn(i)
+
     threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
     [t.start() for t in threads]
     [t.join(60) for t in threads]
@@ -25,7 +27,10 @@ def together(n, fn):
 
 
 def test_lower_priority_values_first(up, gate):
-    g = gate(pool={"min_pick_gap": "0s"}, account={"A1": {"priority": 7}, "A2": {"priority": -1}, "A3": {"priority": 7}})
+    g = gate(
+        pool={"min_pick_gap": "0s"},
+        account={"A1": {"priority": 7}, "A2": {"priority": -1}, "A3": {"priority": 7}},
+    )
     for _ in range(6):
         g.ask()
     assert set(up.creds()) == {K2}
@@ -113,7 +118,9 @@ def test_attempt_cap(up, gate):
 
 
 def test_min_pick_gap_spreads_a_burst(up, gate):
-    """Those picked less than the gap ago are left out; when all were, the least recently picked is taken."""
+    """Those picked less than the gap ago are left out; when all were, the least recently picked is
+    taken.
+    """
     g = gate(pool={"min_pick_gap": "5s"}, **FLAT)
     for _ in range(6):
         assert g.ask().status == 200
@@ -138,7 +145,12 @@ def test_weight_zero_is_never_drawn(up, gate):
 
 
 def test_all_weights_zero_is_uniform(up, gate):
-    g = gate(accounts=2, pool={"min_pick_gap": "0s"}, account={"A1": {"weight": 0}, "A2": {"weight": 0}}, **FLAT)
+    g = gate(
+        accounts=2,
+        pool={"min_pick_gap": "0s"},
+        account={"A1": {"weight": 0}, "A2": {"weight": 0}},
+        **FLAT
+    )
     for _ in range(30):
         g.ask()
     assert {K1, K2} == set(up.creds())
@@ -174,14 +186,18 @@ def test_least_in_flight(up, gate):
 
 
 def test_weighted_random_follows_weights(up, gate):
-    g = gate(accounts=2, pool={"strategy": "weighted-random"}, account={"A1": {"weight": 9}}, **FLAT)
+    g = gate(
+        accounts=2, pool={"strategy": "weighted-random"}, account={"A1": {"weight": 9}}, **FLAT
+    )
     for _ in range(60):
         g.ask()
     assert up.count(K1) > 35, up.count(K1)  # 54 expected; below 35 once in 10^11
 
 
 def test_weighted_round_robin_is_exact(up, gate):
-    g = gate(accounts=2, pool={"strategy": "weighted-round-robin"}, account={"A1": {"weight": 3}}, **FLAT)
+    g = gate(
+        accounts=2, pool={"strategy": "weighted-round-robin"}, account={"A1": {"weight": 3}}, **FLAT
+    )
     for _ in range(16):
         g.ask()
     assert (up.count(K1), up.count(K2)) == (12, 4)
@@ -194,7 +210,9 @@ def test_account_switched_off(up, gate):
 
 
 def test_account_models(up, gate):
-    g = gate(account={"A1": {"models": ["gpt-*"]}, "A2": {"models": ["m1"]}, "A3": {"models": ["none"]}})
+    g = gate(
+        account={"A1": {"models": ["gpt-*"]}, "A2": {"models": ["m1"]}, "A3": {"models": ["none"]}}
+    )
     assert g.ask(model="m1").header("X-Sluice-Account") == "A2"
     assert g.ask(model="gpt-4o").header("X-Sluice-Account") == "A1"
 
@@ -210,7 +228,13 @@ def test_model_that_no_channel_serves(up, gate):
 
 
 def test_first_channel_whose_patterns_match(up, gate):
-    more = {"ob": {"provider": "openai-compatible", "base_url": up.url, "accounts": [{"id": "B1", "api_key": key(11)}]}}
+    more = {
+        "ob": {
+            "provider": "openai-compatible",
+            "base_url": up.url,
+            "accounts": [{"id": "B1", "api_key": key(11)}],
+        }
+    }
     g = gate(channel={"models": ["gpt-*"]}, channels=more)
     assert g.ask(model="gpt-4").header("X-Sluice-Channel") == "oa"
     assert g.ask(model="other").header("X-Sluice-Channel") == "ob"
@@ -218,15 +242,17 @@ def test_first_channel_whose_patterns_match(up, gate):
 
 
 def test_realm_of_a_model(up, gate):
-    g = gate(account={"A1": {"realm": "global"}, "A2": {"realm": "cn"}},
-             models={"m1": {"targets": [{"channel": "oa", "model": "m1"}], "realm": "cn"}})
+    g = gate(
+        account={"A1": {"realm": "global"}, "A2": {"realm": "cn"}},
+        models={"m1": {"targets": [{"channel": "oa", "model": "m1"}], "realm": "cn"}},
+    )
     assert g.ask().header("X-Sluice-Account") == "A2"
     up.script(K2, error(429, headers={"Retry-After": "60"}))
     assert g.ask().status == 429
     assert set(up.creds()) == {K2}
 
 
-# All cooling -------------------------------------------------------------------------------------------------------
+# All cooling -------------------------------------------------------------------------------------
 
 
 def test_stated_reset_is_not_probed(up, gate):

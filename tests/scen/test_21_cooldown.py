@@ -1,18 +1,22 @@
-"""How long an account rests (SPEC 6, 8; COOL, HDR-10): stated resets, caps, doubling, breaker, clearing."""
+"""How long an account rests (SPEC 6, 8; COOL, HDR-10): stated resets, caps, doubling, breaker,
+clearing.
+"""
 
 import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from lib.answers import error, ok, plain, slow
 from lib.pool import K1, K2, parse_time
-from lib.upstream import error, ok, plain, slow
 
 GUESS = plain({}, 429)
 
 
 def utc8(seconds):
-    return (datetime.now(timezone(timedelta(hours=8))) + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S")
+    return (datetime.now(timezone(timedelta(hours=8))) + timedelta(seconds=seconds)).strftime(
+        "%Y-%m-%d %H:%M:%S"
+    )
 
 
 def http_date(seconds, form="%a, %d %b %Y %H:%M:%S GMT"):
@@ -21,32 +25,82 @@ def http_date(seconds, form="%a, %d %b %Y %H:%M:%S GMT"):
 
 # what, body, headers, seconds: all of them state a reset
 STATED = [
-    ("text zh 11140", lambda: {"code": 11140, "msg": f"rate limit, 将在 {utc8(90)} UTC+8 重置"}, {}, 90),
-    ("text en", lambda: {"code": 11140, "msg": f"rate limit, will reset at {utc8(90)} UTC+8"}, {}, 90),
+    (
+        "text zh 11140",
+        lambda: {"code": 11140, "msg": f"rate limit, 将在 {utc8(90)} UTC+8 重置"},
+        {},
+        90,
+    ),
+    (
+        "text en",
+        lambda: {"code": 11140, "msg": f"rate limit, will reset at {utc8(90)} UTC+8"},
+        {},
+        90,
+    ),
     ("text no code", lambda: {"msg": f"Too many requests, will reset at {utc8(90)} UTC+8"}, {}, 90),
     ("try again in", lambda: {"error": {"message": "Please try again in 6m0s"}}, {}, 360),
-    ("try again in ms", lambda: {"error": {"message": "Please try again in 1h2m3.5s."}}, {}, 3723.5),
-    ("retryDelay", lambda: [{"error": {"message": "x", "details": [{"retryDelay": "34s"}]}}], {}, 34),
-    ("resets_at", lambda: {"error": {"message": "x", "resets_at": int(time.time()) + 600}}, {}, 600),
+    (
+        "try again in ms",
+        lambda: {"error": {"message": "Please try again in 1h2m3.5s."}},
+        {},
+        3723.5,
+    ),
+    (
+        "retryDelay",
+        lambda: [{"error": {"message": "x", "details": [{"retryDelay": "34s"}]}}],
+        {},
+        34,
+    ),
+    (
+        "resets_at",
+        lambda: {"error": {"message": "x", "resets_at": int(time.time()) + 600}},
+        {},
+        600,
+    ),
     ("Retry-After", dict, {"Retry-After": "45"}, 45),
     ("Retry-After fraction", dict, {"Retry-After": "45.5"}, 45.5),
     ("Retry-After IMF date", dict, lambda: {"Retry-After": http_date(120)}, 120),
-    ("Retry-After asctime", dict, lambda: {"Retry-After": http_date(120, "%a %b %d %H:%M:%S %Y")}, 120),
-    ("Retry-After RFC 850", dict, lambda: {"Retry-After": http_date(120, "%A, %d-%b-%y %H:%M:%S GMT")}, 120),
+    (
+        "Retry-After asctime",
+        dict,
+        lambda: {"Retry-After": http_date(120, "%a %b %d %H:%M:%S %Y")},
+        120,
+    ),
+    (
+        "Retry-After RFC 850",
+        dict,
+        lambda: {"Retry-After": http_date(120, "%A, %d-%b-%y %H:%M:%S GMT")},
+        120,
+    ),
     ("Retry-After twice", dict, [("Retry-After", "20"), ("Retry-After", "50")], 50),
     ("retry-after-ms first", dict, {"retry-after-ms": "30500", "Retry-After": "99"}, 30.5),
-    ("text before header", lambda: {"error": {"message": "try again in 70s"}}, {"Retry-After": "5"}, 70),
+    (
+        "text before header",
+        lambda: {"error": {"message": "try again in 70s"}},
+        {"Retry-After": "5"},
+        70,
+    ),
     ("x-ratelimit, remaining not given", dict, {"x-ratelimit-reset-requests": "90s"}, 90),
-    ("x-ratelimit, remaining 0", dict,
-     {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s", "x-ratelimit-remaining-requests": "9",
-      "x-ratelimit-reset-requests": "2h"}, 360),
+    (
+        "x-ratelimit, remaining 0",
+        dict,
+        {
+            "x-ratelimit-remaining-tokens": "0",
+            "x-ratelimit-reset-tokens": "6m0s",
+            "x-ratelimit-remaining-requests": "9",
+            "x-ratelimit-reset-requests": "2h",
+        },
+        360,
+    ),
     ("epoch seconds", dict, lambda: {"x-ratelimit-reset": str(int(time.time()) + 100)}, 100),
     ("epoch ms", dict, lambda: {"x-ratelimit-reset": str(int(time.time() * 1000) + 100_000)}, 100),
     ("RFC 3339", dict, lambda: {"x-ratelimit-reset": http_date(100, "%Y-%m-%dT%H:%M:%SZ")}, 100),
 ]
 
 
-@pytest.mark.parametrize("body,headers,seconds", [s[1:] for s in STATED], ids=[s[0] for s in STATED])
+@pytest.mark.parametrize(
+    "body,headers,seconds", [s[1:] for s in STATED], ids=[s[0] for s in STATED]
+)
 def test_stated_resets(up, gate, body, headers, seconds):
     """COOL-01: an authoritative reset beats any local back-off, whatever carries it."""
     up.script(K1, plain(body(), 429, headers() if callable(headers) else headers))
@@ -55,11 +109,17 @@ def test_stated_resets(up, gate, body, headers, seconds):
     assert abs(g.cooling_for() - seconds) <= 2
     cool = g.account()["cool"]
     assert (cool["kind"], cool["status"]) == ("soft_rate", 429)
-    assert "reset_at" not in cool or abs(parse_time(cool["reset_at"]) - parse_time(cool["until"])) >= 1
+    assert (
+        "reset_at" not in cool or abs(parse_time(cool["reset_at"]) - parse_time(cool["until"])) >= 1
+    )
 
 
-NONSENSE = [{"Retry-After": v} for v in ("99999999999999999999", "-5", "1e3", "", "soon", "nan", "0x10", "inf")] + [
-    {"x-ratelimit-reset": v} for v in ("9999-12-31T23:59:59Z", "4102444800000", "1000000000", "-1")]
+NONSENSE = [
+    {"Retry-After": v}
+    for v in ("99999999999999999999", "-5", "1e3", "", "soon", "nan", "0x10", "inf")
+] + [
+    {"x-ratelimit-reset": v} for v in ("9999-12-31T23:59:59Z", "4102444800000", "1000000000", "-1")
+]
 
 
 @pytest.mark.parametrize("headers", NONSENSE, ids=[str(h) for h in NONSENSE])
@@ -128,7 +188,9 @@ def test_guesses_double(up, gate):
 
 
 def test_one_incident_counts_once(up, gate):
-    """SPEC 6: failures of leases taken before the last counted failure raise neither streak nor breaker count."""
+    """SPEC 6: failures of leases taken before the last counted failure raise neither streak nor
+    breaker count.
+    """
     up.script(K1, *[slow(0.4, GUESS)] * 3)
     g = gate(workers=4)
     answers = [g.open(stream=False) for _ in range(3)]
@@ -139,7 +201,11 @@ def test_one_incident_counts_once(up, gate):
 
 
 def test_a_deadline_never_moves_earlier(up, gate):
-    up.script(K1, slow(0.2, error(429, headers={"Retry-After": "500"})), slow(0.5, error(429, headers={"Retry-After": "5"})))
+    up.script(
+        K1,
+        slow(0.2, error(429, headers={"Retry-After": "500"})),
+        slow(0.5, error(429, headers={"Retry-After": "5"})),
+    )
     g = gate()
     answers = [g.open(stream=False) for _ in range(2)]
     [a.finish() for a in answers]
@@ -186,7 +252,12 @@ def test_breaker_opens_and_backs_off(up, gate):
     assert g.account()["fails"] == 1
     g.ask()
     a = g.account()
-    assert (a["state"], a["fails"], a["breaker_step"], a["consecutive_failures"]) == ("cooling", 0, 1, 2)
+    assert (a["state"], a["fails"], a["breaker_step"], a["consecutive_failures"]) == (
+        "cooling",
+        0,
+        1,
+        2,
+    )
     assert 0 < parse_time(a["breaker_until"]) - time.time() <= 1
     assert g.ask().header("X-Sluice-Account") == "A2"
     time.sleep(1.1)
@@ -220,8 +291,13 @@ def test_early_hints_do_not_count(up, gate):
     """HDR-10: only the final block's headers."""
     hints = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 999\r\nX-A: 1\r\n\r\n"
     up.script(K1, error(429, headers={"Retry-After": "5"}, before=hints))
-    up.script(K2, plain(b'{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}',
-                        before=hints))
+    up.script(
+        K2,
+        plain(
+            b'{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}',
+            before=hints,
+        ),
+    )
     g = gate()
     a = g.ask()
     assert (a.status, a.header("X-Sluice-Account")) == (200, "A2")
@@ -231,7 +307,9 @@ def test_early_hints_do_not_count(up, gate):
 
 def test_account_clear(up, gate):
     """COOL-05: eligible in all workers at once; streak and model cooldowns go, "disabled" stays."""
-    up.script(K1, plain({"code": 6004, "msg": "limit"}, 429), error(429, headers={"Retry-After": "3600"}))
+    up.script(
+        K1, plain({"code": 6004, "msg": "limit"}, 429), error(429, headers={"Retry-After": "3600"})
+    )
     up.script(K2, error(401, "invalid_api_key"))
     g = gate(workers=4)
     g.ask(model="mx"), g.ask(model="m1")
@@ -265,7 +343,9 @@ def test_why_an_account_is_away(up, gate):
     g.ask()
     for x in ("A1", "A2"):
         cool = g.account(x)["cool"]
-        assert cool["kind"] == "soft_rate" and cool["until"] and cool["rule"] and cool["status"] == 429
+        assert (
+            cool["kind"] == "soft_rate" and cool["until"] and cool["rule"] and cool["status"] == 429
+        )
         assert cool["reason"] and "no hint" not in cool["reason"]
 
 
@@ -278,7 +358,9 @@ def test_times_do_not_depend_on_the_hosts_zone(up, gate, zone):
 
 
 def test_time_without_zone_is_the_channels(up, gate):
-    up.script(K1, plain({"error": {"code": "1308", "message": f"已达到使用上限。您的限额将在 {utc8(90)} 重置。"}}, 429))
+    up.script(
+        K1, plain({"error": {"code": "1308", "message": f"已达到使用上限。您的限额将在 {utc8(90)} 重置。"}}, 429)
+    )
     g = gate(channel={"provider": "zhipu"})
     g.ask()
     assert abs(g.cooling_for() - 90) <= 2

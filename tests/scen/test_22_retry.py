@@ -4,8 +4,9 @@ import time
 
 import pytest
 
+from lib.answers import chat_answer, close, early, error, hang, ok, plain, reset, slow
 from lib.pool import K1, K2, K3
-from lib.upstream import Blackhole, chat_answer, close, early, error, hang, ok, plain, reset, slow, wait_until
+from lib.upstream import Blackhole, wait_until
 
 
 def test_backoff_grows_for_server_failures(up, gate):
@@ -23,7 +24,9 @@ def test_backoff_maximum(up, gate):
     assert g.ask().took < 0.7
 
 
-@pytest.mark.parametrize("action", [error(429), error(402), error(401, "invalid_api_key"), error(404, "model_not_found")])
+@pytest.mark.parametrize(
+    "action", [error(429), error(402), error(401, "invalid_api_key"), error(404, "model_not_found")]
+)
 def test_rate_credit_and_auth_move_on_at_once(up, gate, action):
     up.script(K1, action)
     g = gate(upstream={"retry_backoff": "2s"})
@@ -93,13 +96,18 @@ def test_one_attempt_means_one(up, gate):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_no_double_post_on_a_reused_connection(up, gate, streamed):
-    """cases.md, library facts: once written whole a request is never re-sent to that account; the end without answer on a
-    reused connection is an attempt but nobody's failure."""
+    """cases.md, library facts: once written whole a request is never re-sent to that account; the
+    end without answer on a reused connection is an attempt but nobody's failure.
+    """
     up.script(K1, ok(), close())
     g = gate(workers=1)
     assert g.ask(stream=streamed).status == 200
     a = g.ask(stream=streamed)
-    assert (a.status, a.header("X-Sluice-Account"), a.header("X-Sluice-Attempts")) == (200, "A2", "2")
+    assert (a.status, a.header("X-Sluice-Account"), a.header("X-Sluice-Attempts")) == (
+        200,
+        "A2",
+        "2",
+    )
     assert up.creds() == [K1, K1, K2]
     assert [r.conn for r in up.requests[:2]] == [1, 1], "the connection was not reused"
     g.assert_clean()
@@ -115,7 +123,9 @@ def test_no_double_post_with_one_account(up, gate):
 
 
 def test_idle_connection_closed_by_the_peer(up, gate):
-    """Closed before the request was written: sent again at once to the same account, no attempt, nobody's failure."""
+    """Closed before the request was written: sent again at once to the same account, no attempt,
+    nobody's failure.
+    """
     up.script(K1, plain(chat_answer(), end="fin"))
     g = gate(workers=1, accounts=1)
     assert g.ask().status == 200
@@ -128,8 +138,12 @@ def test_idle_connection_closed_by_the_peer(up, gate):
 
 def test_refused_connection(up, gate):
     """LEASE-01: each fails fast, no lease stays, and the pool works once the port is open."""
-    g = gate(accounts=1, pool={"max_in_flight": 2}, breaker={"threshold": 99},
-             channel_breaker={"triggers": []})
+    g = gate(
+        accounts=1,
+        pool={"max_in_flight": 2},
+        breaker={"threshold": 99},
+        channel_breaker={"triggers": []},
+    )
     up.close_port()
     for _ in range(10):
         a = g.ask(stream=True)
@@ -176,8 +190,14 @@ def test_connect_time_out(up, gate):
     """TMO-05: its own short limit, and other workers serve on."""
     hole = Blackhole()
     try:
-        more = {"ob": {"provider": "openai-compatible", "base_url": hole.url, "models": ["slow"],
-                       "accounts": [{"id": "B1", "api_key": "sk-hole-000001"}]}}
+        more = {
+            "ob": {
+                "provider": "openai-compatible",
+                "base_url": hole.url,
+                "models": ["slow"],
+                "accounts": [{"id": "B1", "api_key": "sk-hole-000001"}],
+            }
+        }
         g = gate(channel={"models": ["m1"]}, channels=more, upstream={"connect_timeout": "700ms"})
         a = g.open(model="slow", stream=False)
         t = time.monotonic()

@@ -6,8 +6,18 @@ import re
 
 import pytest
 
+from lib.answers import (
+    chat_answer,
+    chat_chunks,
+    chunk,
+    error,
+    plain,
+    slow,
+    sse,
+    stream,
+    usage_chunk,
+)
 from lib.pool import K1
-from lib.upstream import chat_answer, chat_chunks, chunk, error, plain, slow, sse, stream, usage_chunk
 
 ASKED = {"stream_options": {"include_usage": True}}
 NAIVE = sse(chat_chunks("修复🌟é", "\\u4f60", usage=True))
@@ -20,11 +30,16 @@ SPELLINGS = {
     "CR": NAIVE.replace(b"\n", b"\r"),
     "BOM": b"\xef\xbb\xbf" + NAIVE,
     "event names and ids": NAIVE.replace(b"data: {", b"event: message\nid: 7\nretry: 5\ndata: {"),
-    "comments": b": PROCESSING\n\n: again\n\n" + NAIVE.replace(b"\n\ndata", b"\n\n: keep-alive\n\ndata"),
+    "comments": b": PROCESSING\n\n: again\n\n"
+    + NAIVE.replace(b"\n\ndata", b"\n\n: keep-alive\n\ndata"),
     "unknown fields": NAIVE.replace(b"data: {", b"x-foo: bar\nnothing\ndata: {"),
     "pretty data lines": b"".join(
-        b"".join(b"data: " + line + b"\n" for line in json.dumps(e, indent=1).encode().splitlines()) + b"\n"
-        if isinstance(e, dict) else b"data: [DONE]\n\n" for e in chat_chunks("a", "b", usage=True)),
+        b"".join(b"data: " + line + b"\n" for line in json.dumps(e, indent=1).encode().splitlines())
+        + b"\n"
+        if isinstance(e, dict)
+        else b"data: [DONE]\n\n"
+        for e in chat_chunks("a", "b", usage=True)
+    ),
 }
 
 
@@ -43,8 +58,15 @@ def test_spellings_and_cuts(up, gate, name, how):
     a = g.ask(stream=True, **ASKED)
     assert a.status == 200
     if name == "comments":
-        assert a.events() == [("", e if isinstance(e, str) else json.dumps(e, ensure_ascii=False, separators=(",", ":")))
-                              for e in chat_chunks("修复🌟é", "\\u4f60", usage=True)]
+        assert a.events() == [
+            (
+                "",
+                e
+                if isinstance(e, str)
+                else json.dumps(e, ensure_ascii=False, separators=(",", ":")),
+            )
+            for e in chat_chunks("修复🌟é", "\\u4f60", usage=True)
+        ]
     else:
         assert a.body == body
     account = g.account()
@@ -75,7 +97,9 @@ def test_no_done(up, gate, framing, end):
     assert g.account()["success"] == 1
 
 
-@pytest.mark.parametrize("framing,end", [("chunked", "keep"), ("chunked", "fin"), ("close", "fin"), ("chunked", "rst")])
+@pytest.mark.parametrize(
+    "framing,end", [("chunked", "keep"), ("chunked", "fin"), ("close", "fin"), ("chunked", "rst")]
+)
 def test_no_finish_reason_is_an_error(up, gate, framing, end):
     """SSE-13, SPEC 5: a cut stream never looks like a clean end, whatever the transport says."""
     events = chat_chunks("some", "text", done=False, finish=None)
@@ -126,7 +150,13 @@ def test_done_without_a_blank_line(up, gate):
 
 def test_error_json_without_newline_to_a_stream_request(up, gate):
     """SSE-16: a JSON error body, under 200 and an SSE type, is classified."""
-    up.script(K1, plain(b'{"error":{"code":"insufficient_quota","message":"no money"}}', ctype="text/event-stream"))
+    up.script(
+        K1,
+        plain(
+            b'{"error":{"code":"insufficient_quota","message":"no money"}}',
+            ctype="text/event-stream",
+        ),
+    )
     g = gate()
     a = g.ask(stream=True)
     assert (a.status, a.header("X-Sluice-Account")) == (200, "A2")
@@ -146,7 +176,9 @@ def test_terminal_event_ends_our_stream(up, gate):
 
 
 def test_data_after_done_is_ignored(up, gate):
-    up.script(K1, stream(sse(chat_chunks("x")) + sse([chunk({"content": "late"})]) + b"data: [DONE]\n\n"))
+    up.script(
+        K1, stream(sse(chat_chunks("x")) + sse([chunk({"content": "late"})]) + b"data: [DONE]\n\n")
+    )
     a = gate().ask(stream=True)
     assert a.body == sse(chat_chunks("x"))
 
@@ -160,12 +192,16 @@ def test_data_after_done_does_not_poison_the_next_request(up, gate):
 
 
 def test_a_line_that_never_ends(up, gate):
-    """SSE-09: at max_event an in-band error, the upstream closed, memory bounded, other workers undisturbed."""
+    """SSE-09: at max_event an in-band error, the upstream closed, memory bounded, other workers
+    undisturbed.
+    """
+
     def forever(x):
         x.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
         x.send(sse([chunk({"content": "start"})]) + b"data: ")
         while True:
             x.send(b"a" * 65536)
+
     up.script(K1, forever)
     g = gate(upstream={"max_event": "1M"}, workers=2)
     a = g.open()
@@ -183,9 +219,12 @@ def test_a_line_that_never_ends(up, gate):
 
 def test_a_line_that_never_ends_before_the_commit(up, gate):
     def forever(x):
-        x.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: ")
+        x.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: "
+        )
         while True:
             x.send(b"a" * 65536)
+
     up.script(K1, forever)
     g = gate(upstream={"max_event": "1M"})
     a = g.ask(stream=True)
@@ -202,25 +241,36 @@ def test_big_events_pass(up, gate):
 def test_endless_preamble_commits_at_last(up, gate):
     """SPEC 5: at most 1M is held back; beyond it the stream commits."""
     pre = [chunk({"role": "assistant", "content": ""}, pad="x" * 10_000)] * 150
-    up.script(K1, stream(sse(pre), then=[(1.0, sse([chunk({"content": "x"}), chunk({}, "stop"), "[DONE]"]))]))
+    up.script(
+        K1,
+        stream(sse(pre), then=[(1.0, sse([chunk({"content": "x"}), chunk({}, "stop"), "[DONE]"]))]),
+    )
     a = gate().open().finish()
     assert a.pieces[0][0] < 0.9
     assert a.body == sse(pre + [chunk({"content": "x"}), chunk({}, "stop"), "[DONE]"])
 
 
 def test_invalid_json_events_pass_as_they_are(up, gate):
-    body = sse([chunk({"content": "x"})]) + b"data: not json\n\n" + sse([chunk({}, "stop"), "[DONE]"])
+    body = (
+        sse([chunk({"content": "x"})]) + b"data: not json\n\n" + sse([chunk({}, "stop"), "[DONE]"])
+    )
     up.script(K1, stream(body))
     assert gate().ask(stream=True).body == body
 
 
 def test_compressed_stream(up, gate):
     import gzip
+
     body = sse(chat_chunks("x"))
+
     def act(x):
         data = gzip.compress(body)
-        x.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
-               % len(data) + data)
+        x.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+            % len(data)
+            + data
+        )
+
     up.script(K1, act)
     a = gate().ask(stream=True)
     assert a.body == body and "content-encoding" not in a.names()
@@ -269,7 +319,13 @@ def test_no_heartbeat_into_plain_json(up, gate):
 def test_comments_of_the_upstream(up, gate):
     """SSE-05: never as data, and they hold back nothing."""
     body = b": PROCESSING\n\n"
-    up.script(K1, stream(body * 3 + sse([chunk({"content": "x"})]), then=[(0.3, body), (0.3, sse([chunk({}, "stop"), "[DONE]"]))]))
+    up.script(
+        K1,
+        stream(
+            body * 3 + sse([chunk({"content": "x"})]),
+            then=[(0.3, body), (0.3, sse([chunk({}, "stop"), "[DONE]"]))],
+        ),
+    )
     a = gate().ask(stream=True)
     assert [d for _, d in a.events()][-1] == "[DONE]" and len(a.events()) == 3
     assert b"data: : PROC" not in a.body and b"data: PROC" not in a.body

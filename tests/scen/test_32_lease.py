@@ -4,9 +4,10 @@ import time
 
 import pytest
 
+from lib.answers import chat_chunks, chunk, hang, slow, sse, stream
 from lib import fcgi
 from lib.pool import K1
-from lib.upstream import chat_chunks, chunk, hang, slow, sse, stream, wait_until
+from lib.upstream import wait_until
 
 
 def trickle(seconds=20, every=0.1):
@@ -17,6 +18,7 @@ def trickle(seconds=20, every=0.1):
             x.pause(every)
         x.send(sse([chunk({}, "stop"), "[DONE]"]))
         x.fin()
+
     return act
 
 
@@ -94,7 +96,9 @@ def test_cancelled_usage_is_estimated(up, gate):
     wait_until(lambda: g.in_flight() == 0, 1, "the lease is free")
     tokens = g.account()["tokens"]
     assert tokens["completion"] > 0 and tokens["prompt"] > 0
-    wait_until(lambda: any("cancelled" in str(x) for x in g.logs()), 2, "a log line that says cancelled")
+    wait_until(
+        lambda: any("cancelled" in str(x) for x in g.logs()), 2, "a log line that says cancelled"
+    )
 
 
 def test_half_close_is_no_disconnect(up, gate):
@@ -163,7 +167,9 @@ def test_abort_during_upload(up, gate):
     g = gate(workers=2)
     for _ in range(6):
         wire = fcgi.Wire(g.address)
-        head = fcgi.begin() + fcgi.records(fcgi.PARAMS, fcgi.params(fcgi.variables(CONTENT_LENGTH="27000000")))
+        head = fcgi.begin() + fcgi.records(
+            fcgi.PARAMS, fcgi.params(fcgi.variables(CONTENT_LENGTH="27000000"))
+        )
         wire.send(head + b"".join(fcgi.record(fcgi.STDIN, b"x" * 65528) for _ in range(20)))
         wire.close()
     a = g.ask()
@@ -187,11 +193,13 @@ def test_slow_upload_takes_no_lease(up, gate):
 
 def test_client_that_takes_no_byte(up, gate):
     """SPEC 5: a client that takes no byte for client_timeout has gone."""
+
     def flood(x):
         x.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
         part = sse([chunk({"content": "y" * 8000})])
         for _ in range(4000):
             x.send(part)
+
     up.script(K1, flood)
     g = gate(server={"client_timeout": "1s"})
     a = g.open().until(b"yyy")

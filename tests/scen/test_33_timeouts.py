@@ -1,13 +1,20 @@
-"""The four time-outs (TMO-01..04, SPEC 5). Durations are short; bounds are what a loaded machine still keeps."""
+"""The four time-outs (TMO-01..04, SPEC 5). Durations are short; bounds are what a loaded machine
+still keeps.
+"""
 
 import json
 
 import pytest
 
+from lib.answers import chat_chunks, chunk, hang, raw, slow, sse, stream
 from lib.pool import K1
-from lib.upstream import chat_chunks, chunk, hang, raw, slow, sse, stream
 
-SHORT = {"first_byte_timeout": "700ms", "idle_timeout": "700ms", "first_content_timeout": "5s", "plain_timeout": "700ms"}
+SHORT = {
+    "first_byte_timeout": "700ms",
+    "idle_timeout": "700ms",
+    "first_content_timeout": "5s",
+    "plain_timeout": "700ms",
+}
 
 
 def test_no_total_limit_on_a_stream(up, gate):
@@ -30,7 +37,9 @@ def dribble(x):
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-@pytest.mark.parametrize("action", [hang(), dribble, raw(HEAD, end="hold")], ids=["silent", "dribble", "head only"])
+@pytest.mark.parametrize(
+    "action", [hang(), dribble, raw(HEAD, end="hold")], ids=["silent", "dribble", "head only"]
+)
 def test_first_byte(up, gate, action):
     """TMO-02: silent, a dribbled head (counts from the request's start), a head without a body."""
     up.script(K1, action)
@@ -46,7 +55,9 @@ def test_first_byte(up, gate, action):
 def test_plain_answers_have_their_own_limit(up, gate):
     """SPEC 5: a plain answer may take plain_timeout to its first byte."""
     up.script(K1, slow(0.8))
-    g = gate(upstream={"first_byte_timeout": "300ms", "plain_timeout": "3s", "idle_timeout": "300ms"})
+    g = gate(
+        upstream={"first_byte_timeout": "300ms", "plain_timeout": "3s", "idle_timeout": "300ms"}
+    )
     assert g.ask(stream=False).header("X-Sluice-Account") == "A1"
     up.script(K1, hang())
     g = gate(upstream={"first_byte_timeout": "3s", "plain_timeout": "400ms"})
@@ -55,7 +66,13 @@ def test_plain_answers_have_their_own_limit(up, gate):
 
 
 def test_plain_answer_that_stalls(up, gate):
-    up.script(K1, raw(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"choices":[', end="hold"))
+    up.script(
+        K1,
+        raw(
+            b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"choices":[',
+            end="hold",
+        ),
+    )
     g = gate(upstream={**SHORT, "plain_timeout": "5s"})
     a = g.ask(stream=False)
     assert a.header("X-Sluice-Account") == "A2" and 0.6 < a.took < 2
@@ -93,7 +110,13 @@ def comments(x):
 def test_comments_are_signs_of_life_but_no_content(up, gate):
     """TMO-04: the idle timer is reset by any byte, the first-content timer is not."""
     up.script(K1, comments)
-    g = gate(upstream={"first_byte_timeout": "500ms", "idle_timeout": "500ms", "first_content_timeout": "1500ms"})
+    g = gate(
+        upstream={
+            "first_byte_timeout": "500ms",
+            "idle_timeout": "500ms",
+            "first_content_timeout": "1500ms",
+        }
+    )
     a = g.ask(stream=True)
     assert (a.status, a.header("X-Sluice-Account")) == (200, "A2")
     assert 1.3 < a.took < 2.5
@@ -101,13 +124,20 @@ def test_comments_are_signs_of_life_but_no_content(up, gate):
 
 def test_role_chunk_is_no_content(up, gate):
     up.script(K1, stream([chunk({"role": "assistant", "content": ""})], end="hold"))
-    g = gate(upstream={"first_byte_timeout": "500ms", "idle_timeout": "5s", "first_content_timeout": "1s"})
+    g = gate(
+        upstream={
+            "first_byte_timeout": "500ms",
+            "idle_timeout": "5s",
+            "first_content_timeout": "1s",
+        }
+    )
     a = g.ask(stream=True)
     assert a.header("X-Sluice-Account") == "A2" and 0.8 < a.took < 2
 
 
 def test_first_content_is_met(up, gate):
     """Comments, then content in time: the timer ends with the first content."""
+
     def act(x):
         x.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
         for _ in range(6):
@@ -118,6 +148,7 @@ def test_first_content_is_met(up, gate):
             x.pause(0.1)
         x.send(sse([chunk({}, "stop"), "[DONE]"]))
         x.fin()
+
     up.script(K1, act)
     a = gate(upstream={"first_content_timeout": "1s", "idle_timeout": "500ms"}).ask(stream=True)
     assert a.header("X-Sluice-Account") == "A1" and a.events()[-1][1] == "[DONE]"

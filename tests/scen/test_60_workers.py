@@ -1,4 +1,6 @@
-"""Processes that die, reload, restart (SPEC 2, 3, 7, 15; COOL-22, OPS-07): nothing is lost, nothing leaks."""
+"""Processes that die, reload, restart (SPEC 2, 3, 7, 15; COOL-22, OPS-07): nothing is lost, nothing
+leaks.
+"""
 
 import glob
 import os
@@ -8,8 +10,9 @@ import time
 
 import pytest
 
+from lib.answers import chunk, error, hang, plain, slow, sse, stream
 from lib.pool import K1, K2, alive, config, key
-from lib.upstream import chunk, error, hang, ok, plain, slow, sse, stream, wait_until
+from lib.upstream import wait_until
 
 
 def worker_of(g, up):
@@ -104,8 +107,9 @@ def test_restart_keeps_cooldowns(up, gate):
     g.kill_all()
     g.start()
     after = g.account()
-    assert {k: after[k] for k in ("soft_streak", "cool", "errors", "calls", "fails")} == \
-           {k: before[k] for k in ("soft_streak", "cool", "errors", "calls", "fails")}
+    assert {k: after[k] for k in ("soft_streak", "cool", "errors", "calls", "fails")} == {
+        k: before[k] for k in ("soft_streak", "cool", "errors", "calls", "fails")
+    }
     assert g.ask().header("X-Sluice-Account") == "A2"
     time.sleep(1.5)
     up.script(K1, plain({}, 429))
@@ -137,7 +141,9 @@ def test_status_with_the_server_down(up, gate):
 
 
 def test_reload_keeps_state(up, gate):
-    """OPS-07: state is keyed by identity; unrelated settings, reordering and new accounts change nothing."""
+    """OPS-07: state is keyed by identity; unrelated settings, reordering and new accounts change
+    nothing.
+    """
     up.script(K1, error(429, headers={"Retry-After": "300"}))
     g = gate()
     g.ask()
@@ -170,12 +176,20 @@ def test_running_requests_keep_the_old_configuration(up, gate):
     assert g.in_flight() == 0
 
 
-@pytest.mark.parametrize("broken", ["{", '{"chanels":{}}', '{"channels":{"oa":{"provider":"openai","accounts":[]}},"x":1}', ""])
+@pytest.mark.parametrize(
+    "broken",
+    ["{", '{"chanels":{}}', '{"channels":{"oa":{"provider":"openai","accounts":[]}},"x":1}', ""],
+)
 def test_broken_file_keeps_the_old_configuration(up, gate, broken):
     g = gate(auth={"mode": "web-server", "admins": ["boss"]}, allow=["config", "sluice.json"])
     g.reload(broken)
     for _ in range(4):
-        assert g.send({"model": "m1", "messages": [{"role": "user", "content": "x"}]}, REMOTE_USER="a").finish().status == 200
+        assert (
+            g.send({"model": "m1", "messages": [{"role": "user", "content": "x"}]}, REMOTE_USER="a")
+            .finish()
+            .status
+            == 200
+        )
     s = g.get("/status", REMOTE_USER="boss").json()
     assert s["config"]["error"] and "sluice.json" in s["config"]["error"]
     assert "sluice.json" in g.log_text()
@@ -238,7 +252,11 @@ def test_sigterm_lets_answers_finish(up, gate):
 
 def test_sigterm_ends_after_the_drain(up, gate):
     up.script(K1, stream([chunk({"content": "begun"})], end="hold"))
-    g = gate(server={"drain_timeout": "1s"}, upstream={"idle_timeout": "30s"}, allow=["drain", "stop", "shut"])
+    g = gate(
+        server={"drain_timeout": "1s"},
+        upstream={"idle_timeout": "30s"},
+        allow=["drain", "stop", "shut"],
+    )
     a = g.open().until(b"begun")
     began = time.monotonic()
     g.master.terminate()
@@ -282,13 +300,19 @@ def test_sigusr1_replaces_all_workers(up, gate):
     for _ in range(10):
         assert g.ask().status == 200
         time.sleep(0.02)
-    wait_until(lambda: len(g.worker_pids()) == 3 and not old & set(g.worker_pids()), 5, "all replaced")
+    wait_until(
+        lambda: len(g.worker_pids()) == 3 and not old & set(g.worker_pids()), 5, "all replaced"
+    )
 
 
 def test_elastic_pool_grows(up, gate):
     """SPEC 2: --listen without --workers."""
     up.default(slow(0.6))
-    g = gate(workers=0, pool={"max_in_flight": 0}, server={"workers_min": 1, "workers_spare": 1, "workers_max": 8})
+    g = gate(
+        workers=0,
+        pool={"max_in_flight": 0},
+        server={"workers_min": 1, "workers_spare": 1, "workers_max": 8},
+    )
     answers = [g.open(stream=False) for _ in range(6)]
     assert [a.finish().status for a in answers] == [200] * 6
     assert max(a.took for a in answers) < 4
@@ -339,11 +363,19 @@ def test_not_dumpable(up, gate):
 
 def test_no_descriptors_leak(up, gate):
     """OPS-12 in small."""
-    up.default(stream([chunk({"content": "a"}), chunk({"content": "b"}), chunk({}, "stop"), "[DONE]"], "events", gap=0.005))
+    up.default(
+        stream(
+            [chunk({"content": "a"}), chunk({"content": "b"}), chunk({}, "stop"), "[DONE]"],
+            "events",
+            gap=0.005,
+        )
+    )
     g = gate(workers=1)
+
     def fds():
         (pid,) = g.worker_pids()
         return len(os.listdir(f"/proc/{pid}/fd"))
+
     for i in range(20):
         g.ask(stream=True)
     base = fds()

@@ -1,5 +1,6 @@
-"""Input that is wrong or hostile (REQ-10, 11; JSON; SEC; HDR-07, 12, 14; OPS-09): refused in the API's shape, no upstream
-contact, state clean."""
+"""Input that is wrong or hostile (REQ-10, 11; JSON; SEC; HDR-07, 12, 14; OPS-09): refused in the
+API's shape, no upstream contact, state clean.
+"""
 
 import json
 import threading
@@ -18,32 +19,63 @@ def msg(extra):
 
 
 BAD = {
-    "brace": b"{", "empty": b"", "blank": b"  \n", "array": b"[]", "string": b'"x"', "number": b"1", "null": b"null",
+    "brace": b"{",
+    "empty": b"",
+    "blank": b"  \n",
+    "array": b"[]",
+    "string": b'"x"',
+    "number": b"1",
+    "null": b"null",
     "model is a number": b'{"model":1,"messages":[{"role":"user","content":"x"}]}',
     "model is null": b'{"model":null,"messages":[{"role":"user","content":"x"}]}',
     "model is empty": b'{"model":"","messages":[{"role":"user","content":"x"}]}',
     "model is missing": b'{"messages":[{"role":"user","content":"x"}]}',
-    "messages missing": b'{"model":"m1"}', "messages an object": b'{"model":"m1","messages":{}}',
-    "messages a string": b'{"model":"m1","messages":"x"}', "messages null": b'{"model":"m1","messages":null}',
-    "stream a string": msg(b'"stream":"true"'), "stream a number": msg(b'"stream":1'),
+    "messages missing": b'{"model":"m1"}',
+    "messages an object": b'{"model":"m1","messages":{}}',
+    "messages a string": b'{"model":"m1","messages":"x"}',
+    "messages null": b'{"model":"m1","messages":null}',
+    "stream a string": msg(b'"stream":"true"'),
+    "stream a number": msg(b'"stream":1'),
     "stream_options a string": msg(b'"stream":true,"stream_options":"x"'),
-    "single quotes": b"{'model':'m1','messages':[]}", "trailing word": GOOD + b" x", "two documents": GOOD + GOOD,
-    "trailing comma": GOOD[:-1] + b",}", "comment": b"/* x */" + GOOD, "inner comment": GOOD[:-1] + b"/**/}",
-    "TRUE": msg(b'"a":TRUE'), "007": msg(b'"a":007'), "1.": msg(b'"a":1.'), ".5": msg(b'"a":.5'), "+1": msg(b'"a":+1'),
-    "1e": msg(b'"a":1e'), "0x10": msg(b'"a":0x10'), "NaN": msg(b'"a":NaN'), "-Infinity": msg(b'"a":-Infinity'),
-    "raw newline in a string": msg(b'"a":"b\nc"'), "raw tab": msg(b'"a":"b\tc"'), "raw NUL": msg(b'"a":"b\0c"'),
-    "bytes FF FE": msg(b'"a":"\xff\xfe"'), "overlong": msg(b'"a":"\xc0\xaf"'), "utf-8 surrogate": msg(b'"a":"\xed\xa0\xbd"'),
-    "cut utf-8": msg(b'"a":"\xe4\xbd"'), "bad escape": msg(b'"a":"\\x41"'), "short escape": msg(b'"a":"\\u12"'),
-    "unclosed string": GOOD[:-1] + b',"a":"', "bare key": GOOD[:-1] + b",a:1}", "no colon": GOOD[:-1] + b',"a" 1}',
+    "single quotes": b"{'model':'m1','messages':[]}",
+    "trailing word": GOOD + b" x",
+    "two documents": GOOD + GOOD,
+    "trailing comma": GOOD[:-1] + b",}",
+    "comment": b"/* x */" + GOOD,
+    "inner comment": GOOD[:-1] + b"/**/}",
+    "TRUE": msg(b'"a":TRUE'),
+    "007": msg(b'"a":007'),
+    "1.": msg(b'"a":1.'),
+    ".5": msg(b'"a":.5'),
+    "+1": msg(b'"a":+1'),
+    "1e": msg(b'"a":1e'),
+    "0x10": msg(b'"a":0x10'),
+    "NaN": msg(b'"a":NaN'),
+    "-Infinity": msg(b'"a":-Infinity'),
+    "raw newline in a string": msg(b'"a":"b\nc"'),
+    "raw tab": msg(b'"a":"b\tc"'),
+    "raw NUL": msg(b'"a":"b\0c"'),
+    "bytes FF FE": msg(b'"a":"\xff\xfe"'),
+    "overlong": msg(b'"a":"\xc0\xaf"'),
+    "utf-8 surrogate": msg(b'"a":"\xed\xa0\xbd"'),
+    "cut utf-8": msg(b'"a":"\xe4\xbd"'),
+    "bad escape": msg(b'"a":"\\x41"'),
+    "short escape": msg(b'"a":"\\u12"'),
+    "unclosed string": GOOD[:-1] + b',"a":"',
+    "bare key": GOOD[:-1] + b",a:1}",
+    "no colon": GOOD[:-1] + b',"a" 1}',
     "model twice": b'{"model":"m1","x":1,"model":"m2","messages":[{"role":"user","content":"x"}]}',
     "model twice, escaped": b'{"model":"m1","m\\u006fdel":"m2","messages":[{"role":"user","content":"x"}]}',
-    "stream twice": msg(b'"stream":false,"stream":true'), "messages twice": msg(b'"messages":[]'),
+    "stream twice": msg(b'"stream":false,"stream":true'),
+    "messages twice": msg(b'"messages":[]'),
     "NUL in the model": b'{"model":"m1\\u0000x","messages":[{"role":"user","content":"x"}]}',
     "NUL in a key": msg(b'"model\\u0000x":1'),
     "deeper than 256": msg(b'"a":' + b"[" * 300 + b"]" * 300),
     "very deep": msg(b'"a":' + b"[" * 200_000),
     "very deep objects": msg(b'"a":' + b'{"a":' * 100_000),
-    "form": b"model=m1&messages=x", "xml": b"<x/>", "html": b"<html>",
+    "form": b"model=m1&messages=x",
+    "xml": b"<x/>",
+    "html": b"<html>",
 }
 
 
@@ -79,12 +111,21 @@ def test_clean_after_all_that(shared):
 
 
 FINE = {
-    "deep schema": msg(b'"a":' + b"[" * 200 + b"]" * 200), "huge number": msg(b'"a":1e400'),
-    "long integer": msg(b'"a":123456789012345678901234567890'), "minus zero": msg(b'"a":-0'),
-    "lone surrogate": msg(b'"a":"\\ud83d"'), "stream null": msg(b'"stream":null'), "whitespace": b" \r\n\t" + GOOD + b"\n\n",
-    "empty messages": b'{"model":"m1","messages":[]}', "empty key": msg(b'"":1'), "nested dup": msg(b'"a":{"x":1,"x":2}'),
-    "dup of a key we do not read": msg(b'"zz":1,"zz":2'), "escaped quote": msg(b'"a":"\\"\\\\\\/"'),
-    "DEL and C1": msg(b'"a":"\x7f\xc2\x80"'), "noncharacter": msg(b'"a":"\xef\xbf\xbf"'), "null fields": msg(b'"tools":null'),
+    "deep schema": msg(b'"a":' + b"[" * 200 + b"]" * 200),
+    "huge number": msg(b'"a":1e400'),
+    "long integer": msg(b'"a":123456789012345678901234567890'),
+    "minus zero": msg(b'"a":-0'),
+    "lone surrogate": msg(b'"a":"\\ud83d"'),
+    "stream null": msg(b'"stream":null'),
+    "whitespace": b" \r\n\t" + GOOD + b"\n\n",
+    "empty messages": b'{"model":"m1","messages":[]}',
+    "empty key": msg(b'"":1'),
+    "nested dup": msg(b'"a":{"x":1,"x":2}'),
+    "dup of a key we do not read": msg(b'"zz":1,"zz":2'),
+    "escaped quote": msg(b'"a":"\\"\\\\\\/"'),
+    "DEL and C1": msg(b'"a":"\x7f\xc2\x80"'),
+    "noncharacter": msg(b'"a":"\xef\xbf\xbf"'),
+    "null fields": msg(b'"tools":null'),
 }
 
 
@@ -110,8 +151,17 @@ def test_bom(shared):
     assert all(r.body == GOOD for r in up.requests)
 
 
-@pytest.mark.parametrize("ctype", ["text/plain", "", None, "application/json; charset=utf-8", "application/x-www-form-urlencoded",
-                                   "multipart/form-data; boundary=x"])
+@pytest.mark.parametrize(
+    "ctype",
+    [
+        "text/plain",
+        "",
+        None,
+        "application/json; charset=utf-8",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+    ],
+)
 def test_content_types(shared, ctype):
     """REQ-11: never 500; upstream it is always application/json."""
     up, g = shared
@@ -123,9 +173,16 @@ def test_content_types(shared, ctype):
         assert r.header("content-type") == "application/json"
 
 
-@pytest.mark.parametrize("path,body", [
-    ("/v1/embeddings", b'{"model":"m1"}'), ("/v1/embeddings", b'{"input":"x"}'), ("/v1/completions", b'{"prompt":1'),
-    ("/v1/moderations", b"[]"), ("/v1/completions", b'{"model":"m1","model":"m2","prompt":"x"}')])
+@pytest.mark.parametrize(
+    "path,body",
+    [
+        ("/v1/embeddings", b'{"model":"m1"}'),
+        ("/v1/embeddings", b'{"input":"x"}'),
+        ("/v1/completions", b'{"prompt":1'),
+        ("/v1/moderations", b"[]"),
+        ("/v1/completions", b'{"model":"m1","model":"m2","prompt":"x"}'),
+    ],
+)
 def test_bad_bodies_of_side_endpoints(shared, path, body):
     up, g = shared
     up.clear()
@@ -160,7 +217,10 @@ def test_announced_too_large_is_refused_early(up, gate):
     """413 before reading everything."""
     g = gate()
     wire = fcgi.Wire(g.address)
-    wire.send(fcgi.begin() + fcgi.records(fcgi.PARAMS, fcgi.params(fcgi.variables(CONTENT_LENGTH="99000000000"))))
+    wire.send(
+        fcgi.begin()
+        + fcgi.records(fcgi.PARAMS, fcgi.params(fcgi.variables(CONTENT_LENGTH="99000000000")))
+    )
     wire.send(fcgi.record(fcgi.STDIN, b"x" * 1000))
     a = fcgi.Answer(wire)
     a.until(lambda a: b"\r\n\r\n" in a.out, 5)
@@ -169,14 +229,30 @@ def test_announced_too_large_is_refused_early(up, gate):
     assert g.ask().status == 200
 
 
-# FastCGI that is broken --------------------------------------------------------------------------------------------
+# FastCGI that is broken --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("length,status", [(None, 200), ("", 200), ("0", 200), ("1", None), (str(len(GOOD) - 10), None),
-                                           (str(len(GOOD) + 10), 400), ("999999", 400), ("abc", None), ("-5", None),
-                                           ("99999999999999999999", None), ("+57", None), (" 57", None)])
+@pytest.mark.parametrize(
+    "length,status",
+    [
+        (None, 200),
+        ("", 200),
+        ("0", 200),
+        ("1", None),
+        (str(len(GOOD) - 10), None),
+        (str(len(GOOD) + 10), 400),
+        ("999999", 400),
+        ("abc", None),
+        ("-5", None),
+        ("99999999999999999999", None),
+        ("+57", None),
+        (" 57", None),
+    ],
+)
 def test_content_length(shared, length, status):
-    """HDR-12: read to the end of STDIN; shorter than announced is 400; never a hang, never a part of it upstream."""
+    """HDR-12: read to the end of STDIN; shorter than announced is 400; never a hang, never a part
+    of it upstream.
+    """
     up, g = shared
     up.clear()
     a = g.send(GOOD, CONTENT_LENGTH=length).finish(10)
@@ -200,7 +276,11 @@ def test_small_records(shared, size):
 def test_params_byte_by_byte(shared):
     up, g = shared
     wire = fcgi.Wire(g.address)
-    data = fcgi.begin() + fcgi.records(fcgi.PARAMS, fcgi.params(fcgi.variables(body=GOOD)), 50) + fcgi.records(fcgi.STDIN, GOOD)
+    data = (
+        fcgi.begin()
+        + fcgi.records(fcgi.PARAMS, fcgi.params(fcgi.variables(body=GOOD)), 50)
+        + fcgi.records(fcgi.STDIN, GOOD)
+    )
     for i in range(0, len(data), 11):
         wire.send(data[i : i + 11])
     assert fcgi.Answer(wire).finish().status == 200
@@ -219,14 +299,22 @@ def test_many_and_large_headers(shared):
 
 
 BROKEN = {
-    "nothing": b"", "one byte": b"\x01", "half a header": fcgi.begin()[:6], "begin only": fcgi.begin(),
-    "http": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "version 9": b"\x09" + fcgi.begin()[1:],
+    "nothing": b"",
+    "one byte": b"\x01",
+    "half a header": fcgi.begin()[:6],
+    "begin only": fcgi.begin(),
+    "http": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "version 9": b"\x09" + fcgi.begin()[1:],
     "params cut": fcgi.begin() + fcgi.record(fcgi.PARAMS, b"\x0e\x03CONTENT_LE"),
     "no stdin": fcgi.begin() + fcgi.records(fcgi.PARAMS, fcgi.params(fcgi.variables(body=GOOD))),
-    "stdin cut": fcgi.begin() + fcgi.records(fcgi.PARAMS, fcgi.params(fcgi.variables(body=GOOD)))
+    "stdin cut": fcgi.begin()
+    + fcgi.records(fcgi.PARAMS, fcgi.params(fcgi.variables(body=GOOD)))
     + fcgi.record(fcgi.STDIN, GOOD[:30]),
-    "lengths of 2 GiB": fcgi.begin() + fcgi.record(fcgi.PARAMS, b"\xff\xff\xff\xff" * 2 + b"x" * 30),
-    "unknown role": fcgi.begin(role=9), "zeros": b"\0" * 64, "random": bytes(range(256)),
+    "lengths of 2 GiB": fcgi.begin()
+    + fcgi.record(fcgi.PARAMS, b"\xff\xff\xff\xff" * 2 + b"x" * 30),
+    "unknown role": fcgi.begin(role=9),
+    "zeros": b"\0" * 64,
+    "random": bytes(range(256)),
     "stdin before params": fcgi.begin() + fcgi.record(fcgi.STDIN, GOOD),
 }
 
@@ -251,7 +339,9 @@ def test_broken_fastcgi(up, gate, name):
 
 
 def test_silent_connections_do_not_pin_the_pool(up, gate):
-    """A peer that sends nothing, or half a request, is dropped or at least is not in the way of others."""
+    """A peer that sends nothing, or half a request, is dropped or at least is not in the way of
+    others.
+    """
     g = gate(workers=3, server={"client_timeout": "2s"})
     wires = [fcgi.Wire(g.address) for _ in range(2)]
     wires[1].send(fcgi.begin())
@@ -263,10 +353,21 @@ def test_silent_connections_do_not_pin_the_pool(up, gate):
         w.close()
 
 
-# Injection ---------------------------------------------------------------------------------------------------------
+# Injection ---------------------------------------------------------------------------------------
 
-EVIL = ["m1\r\nX-Evil: 1", "m1\n2026-01-01 INFO admin login", "m1\u001b[2Jx", "m1\u2028x", "m1\u0085x", '"},{"x":"', "../../etc",
-        "http://127.0.0.1/x", "%0d%0aX-Evil:1", "{{7*7}}", "\ud83d"]
+EVIL = [
+    "m1\r\nX-Evil: 1",
+    "m1\n2026-01-01 INFO admin login",
+    "m1\u001b[2Jx",
+    "m1\u2028x",
+    "m1\u0085x",
+    '"},{"x":"',
+    "../../etc",
+    "http://127.0.0.1/x",
+    "%0d%0aX-Evil:1",
+    "{{7*7}}",
+    "\ud83d",
+]
 
 
 @pytest.mark.parametrize("model", EVIL)
@@ -296,7 +397,9 @@ def test_model_name_of_a_megabyte(shared):
 
 
 @pytest.mark.parametrize("name", ["OpenAI-Beta", "Idempotency-Key", "X-Request-Id", "X-Session-Id"])
-@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\0b", "\x1b[2J"])
+@pytest.mark.parametrize(
+    "value", ["a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\0b", "\x1b[2J"]
+)
 def test_crlf_in_header_values(shared, name, value):
     """HDR-07: a value with CR, LF or NUL never becomes a header, up or down."""
     up, g = shared
@@ -305,7 +408,12 @@ def test_crlf_in_header_values(shared, name, value):
     assert a.status in (200, 400)
     assert b"X-Evil" not in a.out.split(b"\r\n\r\n")[0]
     for r in up.requests:
-        assert "x-evil" not in r.names() and b"\nX-Evil" not in r.head and b"\rX-Evil" not in r.head and b"\0" not in r.head
+        assert (
+            "x-evil" not in r.names()
+            and b"\nX-Evil" not in r.head
+            and b"\rX-Evil" not in r.head
+            and b"\0" not in r.head
+        )
 
 
 def test_client_cannot_disable_an_account(shared):
@@ -329,8 +437,11 @@ def test_keep_conn_flag_is_harmless(shared):
     """A web server that asks to keep the connection must not pin a worker."""
     up, g = shared
     wire = fcgi.Wire(g.address)
-    wire.send(fcgi.begin(keep=True) + fcgi.records(fcgi.PARAMS, fcgi.params(fcgi.variables(body=GOOD))) +
-              fcgi.records(fcgi.STDIN, GOOD))
+    wire.send(
+        fcgi.begin(keep=True)
+        + fcgi.records(fcgi.PARAMS, fcgi.params(fcgi.variables(body=GOOD)))
+        + fcgi.records(fcgi.STDIN, GOOD)
+    )
     a = fcgi.Answer(wire)
     a.until(lambda a: a.end is not None, 5)
     for _ in range(4):
@@ -341,7 +452,9 @@ def test_keep_conn_flag_is_harmless(shared):
 def test_a_burst_of_rubbish_and_good_requests(up, gate):
     """Mixed load: every good one is served, every bad one refused, nothing stays."""
     g = gate(workers=4, pool={"max_in_flight": 0})
-    bad = [BAD[n] for n in ("brace", "NaN", "model twice", "deeper than 256", "bytes FF FE", "empty")]
+    bad = [
+        BAD[n] for n in ("brace", "NaN", "model twice", "deeper than 256", "bytes FF FE", "empty")
+    ]
     wrong = []
 
     def client(seed):
