@@ -38,9 +38,9 @@ STATED = [
         90,
     ),
     ("text no code", lambda: {"msg": f"Too many requests, will reset at {utc8(90)} UTC+8"}, {}, 90),
-    ("try again in", lambda: {"error": {"message": "Please try again in 6m0s"}}, {}, 360),
+    ("try again in 6m0s", lambda: {"error": {"message": "Please try again in 6m0s"}}, {}, 360),
     (
-        "try again in ms",
+        "try again in 1h2m3.5s",
         lambda: {"error": {"message": "Please try again in 1h2m3.5s."}},
         {},
         3723.5,
