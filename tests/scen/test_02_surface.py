@@ -343,3 +343,53 @@ def test_default_mode_is_web_server(up, gate):
     del conf["auth"]
     assert gate(conf=conf).send(CHAT).finish().status == 401
     assert up.count() == 0
+
+
+def test_mount_prefix(up, gate):
+    g = gate(server={"mount": "/gw"})
+    assert g.send(CHAT, path="/gw/v1/chat/completions").finish().status == 200
+    assert up.last.target == "/v1/chat/completions"
+    assert g.get("/gw/healthz").status == 200
+
+
+@pytest.mark.parametrize(
+    "model", ["m-cheap ", "M-CHEAP", "\uff4d-cheap", "m-cheap\t", "m-chea", ""]
+)
+def test_names_are_compared_byte_for_byte(up, gate, model):
+    """SEC-05"""
+    g = gate(channel={"models": ["m-cheap"]})
+    a = g.ask(model=model)
+    assert a.status == (404 if model else 400)
+    assert up.count() == 0
+    assert g.ask(model="m-cheap").status == 200
+
+
+def test_cors(up, gate):
+    """HDR-15: only a true preflight, only when configured; errors carry the headers too."""
+    g = gate(server={"cors_origins": ["https://app.test"]}, auth={"mode": "web-server"})
+    ask = {"Origin": "https://app.test", "Access-Control-Request-Method": "POST"}
+    a = g.get("/v1/chat/completions", method="OPTIONS", headers=ask)
+    assert (a.status, a.body) == (204, b"")
+    assert a.header("Access-Control-Allow-Origin") == "https://app.test"
+    assert "POST" in a.header("Access-Control-Allow-Methods")
+    a = g.get("/v1/chat/completions", method="OPTIONS")
+    assert a.status in (204, 405) and "access-control-allow-methods" not in a.names()
+    a = g.send(CHAT, headers={"Origin": "https://app.test"}).finish()
+    assert (a.status, a.header("Access-Control-Allow-Origin")) == (401, "https://app.test")
+    a = g.send(CHAT, headers={"Origin": "https://evil.test"}).finish()
+    assert a.header("Access-Control-Allow-Origin") in (None, "https://app.test")
+    assert up.count() == 0
+
+
+def test_configuration_below_the_document_root(up, gate):
+    """SPEC 3: refused at the first request, with a log line; nothing goes up."""
+    g = gate(allow=["DOCUMENT_ROOT", "document root"])
+    a = g.send(CHAT, DOCUMENT_ROOT=g.dir).finish()
+    assert a.status == 503 and g.dir.encode() not in a.body
+    assert up.count() == 0
+    assert g.path in g.log_text() or "document root" in g.log_text().lower()
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/healthz", "/nope", "/status"])
+def test_every_answer_has_a_request_id(up, gate, path):
+    assert gate().get(path, headers={"X-Request-Id": "r-1"}).header("X-Request-Id") == "r-1"

@@ -229,3 +229,14 @@ def test_early_answer_before_the_body_is_read(up, gate):
     a = g.send(body).finish()
     assert (a.status, a.error["message"]) == (413, "too big for us")
     g.assert_clean()
+
+
+def test_the_log_line_tells_the_attempts(up, gate):
+    """SPEC 14: attempts with kind and status each."""
+    up.script(K1, error(429))
+    up.script(K2, error(500))
+    g = gate()
+    assert g.ask(headers={"X-Request-Id": "walk"}).status == 200
+    (line,) = wait_until(lambda: [x for x in g.logs() if x.get("id") == "walk" and "attempts" in x])
+    walk = [(a["account"], a["kind"], a["status"]) for a in line["attempts"]]
+    assert walk == [("A1", "soft_rate", 429), ("A2", "server", 500), ("A3", "ok", 200)]
