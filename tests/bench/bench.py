@@ -152,13 +152,19 @@ def print_ratios(report, results, cases, keys):
     report.line('\n   ratio of req/s, round by round: median (least-most)')
     report.line('      ' + ''.join(case.rjust(23) for case in cases) + '   wanted')
     for over, under, wanted in pairs_here:
-        row = ''
-        for case in cases:
-            pairs = zip(results[case][over], results[case][under])
-            by_round = [x['rps'] / y['rps'] for x, y in pairs if y['rps'] > 0]
-            row += (f'{median(by_round):.2f} ({min(by_round):.2f}-{max(by_round):.2f})'
-                    if by_round else '-').rjust(23)
+        row = ''.join(ratio(results[case][over], results[case][under], 'rps') for case in cases)
         report.line(f'   {over}/{under}{row}   {wanted}')
+    report.line('   the same by CPU per request, which other programs disturb less')
+    for over, under, _ in pairs_here:
+        row = ''.join(ratio(results[case][under], results[case][over], 'cpu_us') for case in cases)
+        report.line(f'   {over}/{under}{row}')
+
+
+def ratio(over, under, name):
+    by_round = [x[name] / y[name] for x, y in zip(over, under) if y[name] > 0]
+    if not by_round:
+        return '-'.rjust(23)
+    return f'{median(by_round):.2f} ({min(by_round):.2f}-{max(by_round):.2f})'.rjust(23)
 
 
 def streams(b, args, report):
