@@ -40,6 +40,8 @@ wire_reserve(struct wire_bytes *b, size_t more)
 void
 wire_put(struct wire_bytes *b, const char *p, size_t n)
 {
+	if (n == 0)
+		return;
 	wire_reserve(b, n);
 	memcpy(b->p + b->n, p, n);
 	b->n += n;
