@@ -6,12 +6,14 @@
  *
  * Units     *_ms milliseconds, *_bytes bytes, *_micros millionths; 0 means what the option's help says
  * Memory    everything lives in the conf's own arena until conf_free()
- * Errors    conf_load() reports every fault, not only the first: see conf_faults
+ * Text      ${NAME} and ${file:PATH} in a string are replaced; a literal "${" is written "$${"
+ * Errors    conf_load() reports every fault, not only the first: see conf_report
  * Source    SPEC.md section 3
  */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
 
+#include "base/buf.h"
 #include "base/secret.h"
 #include "base/zone.h"
 #include "conf/provider.h"
@@ -97,7 +99,8 @@ struct conf_policy {
 		unsigned triggers; /* bits of enum conf_trigger */
 		double error_rate;
 		int64_t error_window_ms, error_min_requests, latency_ms, latency_window_ms;
-		int64_t consecutive_fail, recovery_timeout_ms, half_open_requests, half_open_success;
+		int64_t consecutive_fail, recovery_timeout_ms, half_open_requests,
+		    half_open_success;
 		int64_t reopen_ms;
 	} channel_breaker;
 };
@@ -109,7 +112,7 @@ struct conf_header {
 struct conf_account {
 	struct span id; /* unique in its channel; [A-Za-z0-9._@-], 1..64 */
 	struct secret key;
-	uint8_t fingerprint[8];     /* first 8 bytes of SHA-256 of the key */
+	uint8_t fingerprint[8]; /* first 8 bytes of SHA-256 of the key */
 	bool enabled;
 	struct span realm;
 	double weight;
@@ -117,7 +120,7 @@ struct conf_account {
 	struct conf_strings models; /* patterns; none = any */
 	bool has_credits;
 	int64_t credits_micros;
-	int64_t max_in_flight;      /* own, else the pool's; 0 = no limit */
+	int64_t max_in_flight; /* own, else the pool's; 0 = no limit */
 	struct span proxy;
 	struct conf_header *headers;
 	size_t nheaders;
@@ -153,9 +156,11 @@ struct conf_channel {
 		bool no_stream_options, developer_as_system, force_stream;
 		struct span max_tokens; /* "", "max_tokens" or "max_completion_tokens" */
 	} quirks;
-	struct conf_account *accounts; /* those of the file, then those of accounts_dir by file name */
+	struct conf_account
+	    *accounts; /* those of the file, then those of accounts_dir by file name */
 	size_t naccounts;
-	struct span accounts_dir;
+	size_t naccounts_inline;  /* the first so many stand in the file */
+	struct span accounts_dir; /* absolute; empty = none */
 };
 
 struct conf_cost {
@@ -192,9 +197,13 @@ struct conf_task {
 	struct conf_strings models; /* routing.tasks: a model name or a list of them */
 };
 
+struct source;
+
 struct conf {
 	struct arena *arena;
-	struct span path;      /* of the file, absolute */
+	const struct source
+	    *sources;     /* every file that was read, and every accounts_dir: see conf_changed() */
+	struct span path; /* of the file, absolute */
 	struct span state_dir; /* absolute */
 	struct {
 		int64_t workers_min, workers_spare, workers_max, max_requests, drain_timeout_ms;
@@ -290,21 +299,29 @@ enum err conf_find(const char *given, char *path_out, size_t cap, struct why *wh
 
 /*
  * Load and check. On ERR_OK *conf_out is complete and report holds notes only; on failure report holds every fault, and
- * its first stands in `why` too.
+ * its first stands in `why` too. `report` begins zeroed, or is NULL where only the first fault matters.
  */
 enum err conf_load(const char *path, struct conf **conf_out, struct conf_report *report,
     struct why *why) MUST_CHECK;
 void conf_free(struct conf **conf);
 
-/* Does the file, or any file it was made of (accounts_dir), differ now from what was loaded? One stat() each. */
+/*
+ * Does any file it was made of (accounts_dir and ${file:...} too) differ now from what was loaded? One stat() each.
+ */
 bool conf_changed(const struct conf *conf);
 
-/* Below `document_root`, so that the web server might serve it? */
+/* Is any of those files below `document_root`, so that the web server might serve it? */
 bool conf_is_exposed(const struct conf *conf, struct span document_root);
 
-struct conf_channel *conf_channel(const struct conf *conf, struct span name);   /* or NULL */
+/*
+ * The effective configuration as a file that parses to the same: keys and header values masked, what a channel overrides
+ * shown with it, accounts of accounts_dir left where they are.
+ */
+void conf_print(const struct conf *conf, struct buf *out);
+
+struct conf_channel *conf_channel(const struct conf *conf, struct span name);     /* or NULL */
 struct conf_account *conf_account(const struct conf_channel *ch, struct span id); /* or NULL */
-struct conf_model *conf_model(const struct conf *conf, struct span name);       /* or NULL */
+struct conf_model *conf_model(const struct conf *conf, struct span name);         /* or NULL */
 /* Does any pattern match? No patterns match everything. */
 bool conf_serves(const struct conf_strings *patterns, struct span model);
 

@@ -33,7 +33,8 @@ struct provider {
 	const char *base_url; /* NULL: must be configured */
 	enum provider_wire wire;
 	enum provider_auth auth;
-	const char *timezone;   /* of times without a zone: "Asia/Shanghai" for zhipu and dashscope */
+	const char *timezone; /* of times without a zone: "Asia/Shanghai" for zhipu and dashscope */
+	const char *utc_offset; /* the same on a host without zone files: "+08:00" */
 	bool limits_per_model;  /* a plain rate limit is model_rate */
 };
 

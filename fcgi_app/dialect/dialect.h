@@ -1,7 +1,8 @@
 /*
  * dialect - what the pipeline must know of one API's wire format: data and small functions, no I/O.
  *
- * Formats   one const struct dialect per API; the pipeline never asks "is this chat?", it asks the dialect
+ * Formats   one const struct dialect per API; the pipeline never asks "is this chat?", it asks the
+ *           dialect
  * Memory    nothing is kept; strings are decoded into the given arena or borrowed
  * Source    formats.md A, D; SPEC.md 4.3, 5
  */
@@ -14,7 +15,8 @@
 struct dialect_usage {
 	bool seen;      /* the upstream gave figures */
 	bool estimated; /* ... or we guessed them */
-	int64_t prompt, completion, cached, cache_write, reasoning, total; /* prompt includes cached; -1 = not given */
+	/* -1 = not given; prompt includes cached */
+	int64_t prompt, completion, cached, cache_write, reasoning, total;
 	bool has_credit;
 	int64_t credit_micros; /* usage.credit */
 };
@@ -34,30 +36,41 @@ enum dialect_part {
 struct dialect_tap {
 	struct dialect_usage usage;
 	bool finished;          /* a finish reason was seen */
-	bool ended;             /* the terminal event was seen */
+	bool ended;             /* the terminal event was seen: what follows it is PART_NOTHING */
 	bool content;           /* some content was seen */
 	size_t content_bytes;   /* of text seen, for estimates */
+	unsigned invalid;       /* events that were not JSON: the last one may be a torn one */
 	char finish[32];
 	char model[128];        /* as the answer names it */
 };
 
+struct dialect_request; /* read.h */
+
 struct dialect {
 	const char *name;       /* "chat" */
 	const char *path;       /* below base_url: "/chat/completions" */
-	bool judged;            /* feeds health fully; false: 404, 405, 501 are the caller's fault */
+	bool judged;            /* feeds health; false: 404, 405, 501 are the caller's fault */
 	bool streams;           /* "stream": true has a meaning */
 	bool usage_option;      /* stream_options.include_usage exists */
-	/* Names and bounds of what a request must have: see dialect_check(). */
-	enum err (*check)(struct span body, struct why *why);
-	/* Judge one event and add what it tells to *tap. Invalid JSON is PART_CONTENT (it passes as it is). */
+	/* What this API asks of a request beside what dialect_read(), who calls it, asks of all. */
+	enum err (*check)(const struct dialect_request *request, struct why *why);
+	/*
+	 * Judge one event and add what it tells to *tap. Invalid JSON is PART_CONTENT (it passes as
+	 * it is); valid JSON of a shape that is not known is PART_PREAMBLE.
+	 */
 	enum dialect_part (*event)(const struct sse_event *event, struct dialect_tap *tap);
 	/* Does a plain 200 body have the shape of an answer? Adds usage and finish to *tap. */
 	bool (*answer)(struct span body, struct dialect_tap *tap);
 	/* The end marker of a stream, as bytes: "data: [DONE]\n\n"; "" where there is none. */
 	const char *end_marker;
-	/* An error document, and an error event, in this API's shape. */
-	void (*error_body)(struct buf *out, int status, const char *type, const char *code, struct span message);
-	void (*error_event)(struct buf *out, int status, const char *type, const char *code, struct span message);
+	/*
+	 * An error document, and an error event, in this API's shape. Type NULL: the one that goes
+	 * with the status; code NULL: none.
+	 */
+	void (*error_body)(struct buf *out, int status, const char *type, const char *code,
+	    struct span message);
+	void (*error_event)(struct buf *out, int status, const char *type, const char *code,
+	    struct span message);
 };
 
 extern const struct dialect dialect_chat;
@@ -65,10 +78,20 @@ extern const struct dialect dialect_completions;
 extern const struct dialect dialect_embeddings;
 extern const struct dialect dialect_moderations;
 
-/* The error type that OpenAI's API uses with a status: "invalid_request_error", "rate_limit_error", ... */
+/* The error type that OpenAI's API uses with a status: "invalid_request_error" and the like. */
 const char *dialect_error_type(int status);
 
 /* Rough tokens of n bytes of text, where an upstream told nothing. */
 int64_t dialect_guess_tokens(size_t bytes);
+
+/*
+ * At the end of an answer: guess what is missing (estimated), and make the figures agree. On return
+ * prompt and completion are known, prompt includes cached, completion includes reasoning, total is
+ * their sum. A second call changes nothing. `prompt_bytes` is the text of the request.
+ */
+void dialect_settle(struct dialect_tap *tap, size_t prompt_bytes);
+
+/* A tap with nothing in it. */
+void dialect_tap_init(struct dialect_tap *tap);
 
 #endif

@@ -1,0 +1,23 @@
+/*
+ * sandbox - steps that make a process less useful to an intruder and its memory less readable.
+ *
+ * umask 077, no new privileges, not dumpable, no core dumps, SIGPIPE and SIGXFSZ ignored.
+ *
+ * Source    SPEC.md section 18; style.md 8.12; store.md section 3 (RLIMIT_FSIZE)
+ */
+#ifndef BASE_SANDBOX_H
+#define BASE_SANDBOX_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+void sandbox_harden(void);
+/* Started as root: become `user`, or the owner of `path`. *stayed_root_out tells that the owner is root. */
+enum err sandbox_drop_root(
+    const char *user, const char *path, bool *stayed_root_out, struct why *why) MUST_CHECK;
+
+/* Who sandbox_drop_root() would make of us; false = we stay who we are. */
+bool sandbox_later_user(const char *user, const char *path, unsigned *uid_out, unsigned *gid_out);
+
+#endif

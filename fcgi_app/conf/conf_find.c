@@ -1,0 +1,108 @@
+#include "conf/conf.h"
+#include "conf/source.h"
+
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char system_wide[] = "/etc/sluice/sluice.json";
+
+static bool
+beside_binary(char *dst, size_t cap)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	char *slash;
+
+	if (n <= 0)
+		return false;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (slash == NULL)
+		return false;
+	*slash = '\0';
+	return (size_t)snprintf(dst, cap, "%s/sluice.json", self) < cap;
+}
+
+static bool
+below_home(char *dst, size_t cap)
+{
+	struct passwd entry, *found = NULL;
+	char room[4096];
+
+	if (getpwuid_r(geteuid(), &entry, room, sizeof room, &found) != 0 || found == NULL)
+		return false;
+	return (size_t)snprintf(dst, cap, "%s/.config/sluice/sluice.json", found->pw_dir) < cap;
+}
+
+/* What was named outright is taken, there or not: reading it tells why not. */
+static enum err
+take_named(const char *named, char *path_out, size_t cap, struct why *why)
+{
+	char here[PATH_MAX];
+	int n;
+
+	if (named[0] == '/')
+		n = snprintf(path_out, cap, "%s", named);
+	else if (getcwd(here, sizeof here) != NULL)
+		n = snprintf(path_out, cap, "%s/%s", here, named);
+	else
+		n = -1;
+	if (n < 0 || (size_t)n >= cap) {
+		err_why(
+		    why, "the path '%.200s' is too long, or there is no current directory", named);
+		return ERR_BAD_INPUT;
+	}
+	return ERR_OK;
+}
+
+enum err
+conf_find(const char *given, char *path_out, size_t cap, struct why *why)
+{
+	const char *variable = getenv("SLUICE_CONFIG");
+	char at[2][PATH_MAX];
+	bool have[2] = {beside_binary(at[0], PATH_MAX), below_home(at[1], PATH_MAX)};
+
+	if (given != NULL)
+		return take_named(given, path_out, cap, why);
+	if (variable != NULL && *variable != '\0')
+		return take_named(variable, path_out, cap, why);
+	for (size_t i = 0; i < NELEM(at); i++)
+		if (have[i] && access(at[i], F_OK) == 0)
+			return take_named(at[i], path_out, cap, why);
+	if (access(system_wide, F_OK) == 0)
+		return take_named(system_wide, path_out, cap, why);
+	err_why(why,
+	    "no configuration: no -c, SLUICE_CONFIG is not set, and there is no %.100s, %.100s or %s",
+	    have[0] ? at[0] : "sluice.json", have[1] ? at[1] : "~/.config/sluice/sluice.json",
+	    system_wide);
+	return ERR_NOT_FOUND;
+}
+
+bool
+conf_changed(const struct conf *conf)
+{
+	for (const struct source *s = conf->sources; s != NULL; s = s->next)
+		if (source_changed(s))
+			return true;
+	return false;
+}
+
+bool
+conf_is_exposed(const struct conf *conf, struct span document_root)
+{
+	char root[PATH_MAX];
+
+	if (document_root.n == 0 || document_root.n >= sizeof root ||
+	    memchr(document_root.p, '\0', document_root.n) != NULL)
+		return false;
+	memcpy(root, document_root.p, document_root.n);
+	root[document_root.n] = '\0';
+	for (const struct source *s = conf->sources; s != NULL; s = s->next)
+		if (source_is_below(s, root))
+			return true;
+	return false;
+}

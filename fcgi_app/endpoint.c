@@ -1,0 +1,52 @@
+#include "endpoint.h"
+
+static const struct endpoint table[] = {
+    {"/v1/chat/completions", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_chat},
+    {"/v1/completions", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
+        &dialect_completions},
+    {"/v1/embeddings", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_embeddings},
+    {"/v1/moderations", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
+        &dialect_moderations},
+    {"/v1/models", true, ENDPOINT_GET, ENDPOINT_CLIENT, ENDPOINT_MODELS, &dialect_chat},
+    {"/healthz", false, ENDPOINT_GET, ENDPOINT_ANYONE, ENDPOINT_HEALTHZ, &dialect_chat},
+    {"/status", false, ENDPOINT_GET, ENDPOINT_ADMIN, ENDPOINT_STATUS, &dialect_chat},
+};
+
+const struct endpoint *
+endpoint_find(struct span path)
+{
+	for (size_t i = 0; i < NELEM(table); i++) {
+		struct span base = text_span(table[i].path);
+
+		if (text_equal(path, base))
+			return &table[i];
+		if (table[i].below && path.n > base.n + 1 && path.p[base.n] == '/' &&
+		    text_starts(path, table[i].path))
+			return &table[i];
+	}
+	return NULL;
+}
+
+enum path_kind
+endpoint_known(struct span path)
+{
+	const struct endpoint *endpoint = endpoint_find(path);
+
+	if (endpoint == NULL)
+		return PATH_UNKNOWN;
+	return endpoint->who == ENDPOINT_ADMIN ? PATH_ADMIN : PATH_CLIENT;
+}
+
+const char *
+endpoint_allow(const struct endpoint *endpoint)
+{
+	return endpoint->methods & ENDPOINT_POST ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
+}
+
+bool
+endpoint_takes(const struct endpoint *endpoint, struct span method)
+{
+	if (endpoint->methods & ENDPOINT_POST)
+		return text_is(method, "POST");
+	return text_is(method, "GET") || text_is(method, "HEAD");
+}

@@ -1,0 +1,27 @@
+/*
+ * exchange - one request as a web server hands it over: variables, a body to read, a sink to write to.
+ *
+ * The pipeline knows nothing of FastCGI: fcgi.c fills this in, tests use memory.
+ */
+#ifndef EXCHANGE_H
+#define EXCHANGE_H
+
+#include "base/text.h"
+
+#include <sys/types.h>
+
+struct exchange {
+	char **params; /* NULL-terminated "NAME=value" */
+	int client_fd; /* becomes readable when the server closed its side; -1 = cannot be watched */
+	void *io;
+	/* Bytes of the body: 0 at its end, -1 when it broke off. */
+	ssize_t (*read)(void *io, char *dst, size_t n);
+	/* False once the client's side is gone. write() may buffer, flush() does not. */
+	bool (*write)(void *io, const char *bytes, size_t n);
+	bool (*flush)(void *io);
+};
+
+/* The value of a variable; empty when it is missing or empty. */
+struct span exchange_param(const struct exchange *x, const char *name);
+
+#endif

@@ -1,0 +1,513 @@
+#include "forward.h"
+
+#include <string.h>
+
+#define HELD_MAX (1024 * 1024) /* preamble beyond this commits: SPEC.md section 5 */
+#define ERROR_BODY_MAX 65536   /* of it is classified */
+#define END_GRACE_MS 5         /* for the end of the chunked body behind the terminal event: keeps the connection */
+#define HEARTBEAT ": hb\n\n"
+
+enum mode {
+	MODE_OPEN,  /* no byte of the body yet that tells */
+	MODE_EVENTS,
+	MODE_PLAIN,
+};
+
+/* Why we ended a transfer ourselves. */
+enum stop {
+	STOP_NOT,
+	STOP_END,       /* the terminal event */
+	STOP_ERROR,     /* an in-band error */
+	STOP_EMPTY,     /* a terminal event with nothing before it */
+	STOP_CLIENT,
+	STOP_DRAIN,
+	STOP_TIMEOUT,
+	STOP_TOO_BIG,
+};
+
+struct transfer {
+	const struct forward_task *task;
+	const struct conf_policy *policy;
+	struct forward_outcome *out;
+	struct redact redact;
+	struct arena *scratch; /* of one event: redacted copies */
+	struct sse sse;
+	struct buf *body;
+	struct buf *held;
+	struct buf *error_event; /* data of an in-band error */
+	struct reset_headers headers;
+	enum mode mode;
+	enum stop stop;
+	bool dirty;            /* written since the last flush */
+	bool error_relayed;    /* the upstream's own error event went to the client */
+	bool last_ends_blank;  /* what was relayed last ended with an empty line */
+	struct mono_ms last_byte, last_sent;
+	const char *timeout_text;
+};
+
+static void
+on_header(struct span line, void *arg)
+{
+	struct transfer *t = arg;
+	size_t colon = text_find(line, SPAN(":"));
+	struct span name = {line.p, colon}, value = text_trim(text_from(line, colon + 1));
+	int64_t status;
+
+	if (text_starts(line, "HTTP/")) {
+		struct span rest = line, word;
+
+		t->headers = (struct reset_headers){.n = 0};
+		t->out->content_type = t->out->upstream_id = t->out->retry_after = (struct span){"", 0};
+		t->out->status = 0;
+		if (text_token(&rest, " ", &word) && text_token(&rest, " ", &word) &&
+		    text_i64(word, 100, 999, &status))
+			t->out->status = (int)status;
+		return;
+	}
+	if (colon == line.n)
+		return;
+	if (text_is_fold(name, "content-type"))
+		t->out->content_type = arena_copy(t->task->arena, value);
+	else if (text_is_fold(name, "x-request-id") || text_is_fold(name, "request-id"))
+		t->out->upstream_id = arena_copy(t->task->arena, value);
+	else if (text_is_fold(name, "retry-after"))
+		t->out->retry_after = arena_copy(t->task->arena, value);
+	reset_keep(&t->headers, name, value, t->task->wall());
+}
+
+static bool
+is_success(const struct transfer *t)
+{
+	return t->out->status >= 200 && t->out->status < 300;
+}
+
+static void
+relay(struct transfer *t, struct span raw)
+{
+	struct span clean = redact_apply(&t->redact, t->scratch, raw);
+
+	respond_bytes(t->task->respond, clean);
+	t->dirty = true;
+	t->last_ends_blank = text_ends(clean, "\n\n") || text_ends(clean, "\r\n\r\n") ||
+	    text_ends(clean, "\r\r");
+	if (clean.p != raw.p)
+		arena_reset(t->scratch);
+}
+
+/* The first content is here: from now on this account's answer is the client's. */
+static void
+commit(struct transfer *t)
+{
+	struct respond_head head = {.status = t->out->status,
+	    .content_type = SPAN("text/event-stream"),
+	    .length = -1,
+	    .retry_after_s = -1};
+
+	t->task->respond->upstream_id = t->out->upstream_id;
+	respond_head(t->task->respond, &head);
+	if (t->held->n > 0)
+		relay(t, buf_text(t->held));
+	buf_release(t->held);
+	t->task->respond->committed = true;
+	t->dirty = true;
+}
+
+static bool
+committed(const struct transfer *t)
+{
+	return t->task->respond->committed;
+}
+
+static void
+hold(struct transfer *t, struct span raw)
+{
+	if (committed(t)) {
+		relay(t, raw);
+		return;
+	}
+	buf_span(t->held, raw);
+	if (t->held->over) { /* more preamble than can be held: give it out */
+		t->held->over = false;
+		commit(t);
+		relay(t, raw);
+	}
+}
+
+static void
+pass(struct transfer *t, struct span raw)
+{
+	if (!committed(t)) {
+		t->out->first_content = t->task->clock();
+		commit(t);
+	}
+	relay(t, raw);
+}
+
+static void
+on_error_event(struct transfer *t, const struct sse_event *event)
+{
+	size_t n = event->data.n < ERROR_BODY_MAX ? event->data.n : ERROR_BODY_MAX;
+
+	buf_add(t->error_event, event->data.p, n);
+	t->stop = STOP_ERROR;
+	/* the API's own shape passes as it came; another one is put into ours when the stream is ended */
+	if (committed(t) && text_find(event->data, SPAN("\"error\"")) < event->data.n) {
+		relay(t, event->raw);
+		t->error_relayed = true;
+	}
+}
+
+static void
+on_end_event(struct transfer *t, struct span raw)
+{
+	if (!committed(t) && !t->out->tap.content && !t->out->tap.finished) {
+		t->stop = STOP_EMPTY;
+		return;
+	}
+	pass(t, raw);
+	t->out->tap.ended = true;
+	t->stop = STOP_END;
+}
+
+static void
+on_event(struct transfer *t, const struct sse_event *event)
+{
+	enum dialect_part part = t->task->dialect->event(event, &t->out->tap);
+
+	switch (part) {
+	case PART_NOTHING:
+	case PART_PREAMBLE: hold(t, event->raw); break;
+	case PART_CONTENT:
+	case PART_FINISH: pass(t, event->raw); break;
+	case PART_USAGE:
+		if (t->task->wants_usage)
+			hold(t, event->raw);
+		break;
+	case PART_ERROR: on_error_event(t, event); break;
+	case PART_END: on_end_event(t, event->raw); break;
+	}
+}
+
+static void
+feed_events(struct transfer *t, struct span bytes)
+{
+	struct sse_event event;
+
+	if (sse_feed(&t->sse, bytes, NULL) != ERR_OK)
+		t->stop = STOP_TOO_BIG;
+	while (t->stop == STOP_NOT && sse_next(&t->sse, &event))
+		on_event(t, &event);
+	if (t->dirty && t->stop != STOP_END && t->stop != STOP_ERROR) {
+		respond_flush(t->task->respond); /* once for all that arrived together */
+		t->dirty = false;
+		t->last_sent = t->task->clock();
+	}
+	if (t->task->respond->gone)
+		t->stop = STOP_CLIENT;
+}
+
+/* JSON and HTML start differently from events, whatever the Content-Type says. */
+static enum mode
+mode_of(const struct transfer *t, struct span bytes)
+{
+	struct span text = text_trim(bytes);
+
+	if (!t->task->call->stream || !is_success(t))
+		return MODE_PLAIN;
+	if (text.n == 0)
+		return MODE_OPEN;
+	return text.p[0] == '{' || text.p[0] == '[' || text.p[0] == '<' ? MODE_PLAIN : MODE_EVENTS;
+}
+
+static bool
+on_body(struct span bytes, void *arg)
+{
+	struct transfer *t = arg;
+
+	t->last_byte = t->task->clock();
+	if (t->out->first_byte.v == 0)
+		t->out->first_byte = t->last_byte;
+	if (t->mode == MODE_OPEN) {
+		buf_span(t->body, bytes);
+		t->mode = mode_of(t, buf_text(t->body));
+		if (t->mode == MODE_EVENTS) {
+			feed_events(t, buf_text(t->body));
+			buf_clear(t->body);
+		}
+	} else if (t->mode == MODE_PLAIN) {
+		buf_span(t->body, bytes);
+	} else {
+		feed_events(t, bytes);
+	}
+	if (t->body->over && is_success(t))
+		t->stop = STOP_TOO_BIG;
+	return t->stop == STOP_NOT || t->stop == STOP_END;
+}
+
+static int64_t
+first_byte_limit_ms(const struct transfer *t)
+{
+	return t->task->call->stream ? t->policy->upstream.first_byte_timeout_ms
+	                             : t->policy->upstream.plain_timeout_ms;
+}
+
+/* How long until the next of our own time-outs; 0 or less = one is over, named by t->timeout_text. */
+static int64_t
+until_timeout(struct transfer *t, struct mono_ms now)
+{
+	int64_t left, content;
+
+	if (t->out->first_byte.v == 0) {
+		t->timeout_text = "no answer in time";
+		return t->out->started.v + first_byte_limit_ms(t) - now.v;
+	}
+	t->timeout_text = "the answer stalled";
+	left = t->last_byte.v + t->policy->upstream.idle_timeout_ms - now.v;
+	if (!t->task->call->stream || committed(t) || t->mode == MODE_PLAIN)
+		return left;
+	content = t->out->started.v + t->policy->upstream.first_content_timeout_ms - now.v;
+	if (content < left) {
+		t->timeout_text = "no content in time";
+		left = content;
+	}
+	return left;
+}
+
+static void
+beat(struct transfer *t, struct mono_ms now)
+{
+	if (!committed(t) || t->policy->upstream.heartbeat_ms <= 0 ||
+	    now.v - t->last_sent.v < t->policy->upstream.heartbeat_ms)
+		return;
+	respond_bytes(t->task->respond, SPAN(HEARTBEAT));
+	respond_flush(t->task->respond);
+	t->last_sent = now;
+	if (t->task->respond->gone)
+		t->stop = STOP_CLIENT;
+}
+
+static int64_t
+wait_ms(const struct transfer *t, int64_t left, struct mono_ms now)
+{
+	const struct watch *watch = t->task->watch;
+
+	if (committed(t) && t->policy->upstream.heartbeat_ms > 0) {
+		int64_t next = t->last_sent.v + t->policy->upstream.heartbeat_ms - now.v;
+
+		if (next < left)
+			left = next;
+	}
+	if (watch->stopping && watch->stop_by.v - now.v < left)
+		left = watch->stop_by.v - now.v;
+	return left < 1 ? 1 : left > 60000 ? 60000 : left;
+}
+
+/* What ends it from our side, looked at once a turn. */
+static void
+look_around(struct transfer *t, struct mono_ms now)
+{
+	if (t->stop != STOP_NOT)
+		return;
+	if (t->task->watch->client_gone)
+		t->stop = STOP_CLIENT;
+	else if (watch_must_end(t->task->watch, now))
+		t->stop = STOP_DRAIN;
+	else if (until_timeout(t, now) <= 0)
+		t->stop = STOP_TIMEOUT;
+	else
+		beat(t, now);
+}
+
+static void
+pump(struct transfer *t)
+{
+	enum upstream_step step = upstream_turn(t->task->up, t->task->watch, 0, t->out->started);
+
+	while (step == UPSTREAM_RUNNING) {
+		struct mono_ms now = t->task->clock();
+
+		look_around(t, now);
+		if (t->stop != STOP_NOT)
+			break;
+		step = upstream_turn(
+		    t->task->up, t->task->watch, wait_ms(t, until_timeout(t, now), now), now);
+	}
+	if (step == UPSTREAM_RUNNING && t->stop == STOP_END)
+		upstream_turn(t->task->up, t->task->watch, END_GRACE_MS, t->task->clock());
+}
+
+/* What is left without its empty line counts when it is complete in itself. */
+static void
+take_last(struct transfer *t)
+{
+	struct sse_event event;
+
+	if (t->mode != MODE_EVENTS || t->stop != STOP_NOT || !sse_last(&t->sse, &event))
+		return;
+	if (event.has_data && !text_is(event.data, "[DONE]") &&
+	    scan_pick(event.data, NULL, NULL, 0, NULL) != ERR_OK)
+		return;
+	on_event(t, &event);
+}
+
+static bool
+stream_is_whole(const struct transfer *t)
+{
+	return t->mode == MODE_EVENTS && (t->out->tap.ended || t->out->tap.finished) &&
+	    t->stop != STOP_ERROR;
+}
+
+static bool
+is_answer(struct transfer *t)
+{
+	if (!is_success(t) || t->out->transport != TRANSPORT_OK)
+		return false;
+	if (t->task->call->stream)
+		return false; /* an object where a stream was asked for */
+	return t->task->dialect->answer(buf_text(t->body), &t->out->tap);
+}
+
+static void
+found(struct transfer *t, enum verdict verdict, const char *rule, const char *message)
+{
+	struct classify_finding *f = &t->out->finding;
+
+	f->verdict = verdict;
+	f->rule = rule;
+	f->status = t->out->status;
+	f->reset.stated = false;
+	f->code[0] = '\0';
+	text_clean(f->message, sizeof f->message, text_span(message));
+}
+
+static void
+classify(struct transfer *t)
+{
+	struct span body = t->stop == STOP_ERROR ? buf_text(t->error_event) : buf_text(t->body);
+	struct classify_answer answer = {
+	    .transport = t->out->transport,
+	    .status = t->out->status,
+	    .content_type = t->out->content_type,
+	    .body = {body.p, body.n < ERROR_BODY_MAX ? body.n : ERROR_BODY_MAX},
+	    .in_band = t->stop == STOP_ERROR || is_success(t),
+	    .headers = &t->headers,
+	    .judged = t->task->dialect->judged,
+	    .model = t->task->model,
+	};
+
+	classify_answer(t->task->arena, t->task->call->channel, &answer, t->task->wall(),
+	    &t->out->finding);
+}
+
+static void
+conclude(struct transfer *t, const struct upstream_end *end)
+{
+	switch (t->stop) {
+	case STOP_CLIENT: found(t, VERDICT_CANCELLED, "client gone", "the client has gone"); return;
+	case STOP_DRAIN:
+		found(t, VERDICT_CANCELLED, "drain", "the gateway is restarting");
+		t->out->stopped = true;
+		return;
+	case STOP_TIMEOUT:
+		if (stream_is_whole(t))
+			break; /* all that mattered had come */
+		t->out->transport = TRANSPORT_TIMEOUT;
+		found(t, VERDICT_NETWORK, "timeout", t->timeout_text);
+		return;
+	case STOP_TOO_BIG: t->out->transport = TRANSPORT_TOO_BIG; break;
+	case STOP_EMPTY: t->out->transport = TRANSPORT_TRUNCATED; break;
+	case STOP_ERROR: t->out->transport = TRANSPORT_OK; break;
+	case STOP_END:
+	case STOP_NOT: break;
+	}
+	if (stream_is_whole(t) || is_answer(t)) {
+		found(t, VERDICT_OK, NULL, "");
+		t->out->transport = TRANSPORT_OK;
+		return;
+	}
+	if (t->mode == MODE_EVENTS && t->out->transport == TRANSPORT_OK && t->stop == STOP_NOT)
+		t->out->transport = TRANSPORT_TRUNCATED;
+	classify(t);
+	if (t->out->finding.message[0] == '\0' && end->text[0] != '\0')
+		text_clean(t->out->finding.message, sizeof t->out->finding.message,
+		    text_span(end->text));
+}
+
+/* After the commit every stream ends in the protocol's own way, or in an error event. Flushed by the caller's end. */
+static void
+close_stream(struct transfer *t)
+{
+	const struct classify_finding *f = &t->out->finding;
+	struct respond *r = t->task->respond;
+	int status = f->verdict == VERDICT_OK   ? 200
+	    : t->out->stopped                   ? 503
+	    : verdict_table[f->verdict].status > 0 ? verdict_table[f->verdict].status
+	                                           : 502;
+
+	if (!committed(t) || r->gone || (f->verdict == VERDICT_CANCELLED && !t->out->stopped))
+		return;
+	if (f->verdict == VERDICT_OK && t->out->tap.ended)
+		return;
+	if (!t->last_ends_blank && t->stop != STOP_ERROR)
+		respond_bytes(r, SPAN("\n\n"));
+	if (f->verdict == VERDICT_OK) {
+		respond_bytes(r, text_span(t->task->dialect->end_marker));
+	} else if (!t->error_relayed) {
+		struct span message = text_span(
+		    f->message[0] != '\0' ? f->message : "the upstream broke off the answer");
+
+		respond_error_event(r, status, f->code[0] != '\0' ? f->code : "upstream_error",
+		    redact_apply(&t->redact, t->task->arena, message));
+	}
+}
+
+static void
+transfer_init(struct transfer *t, const struct forward_task *task, struct forward_outcome *out)
+{
+	struct mono_ms now = task->clock();
+	size_t max = (size_t)task->call->channel->policy.upstream.max_event_bytes;
+
+	memset(out, 0, sizeof *out);
+	out->started = now;
+	out->content_type = out->body = out->upstream_id = out->retry_after = (struct span){"", 0};
+	dialect_tap_init(&out->tap);
+	memset(t, 0, sizeof *t);
+	t->task = task;
+	t->out = out;
+	t->policy = &task->call->channel->policy;
+	t->last_byte = t->last_sent = now;
+	t->last_ends_blank = true;
+	t->scratch = arena_new(max * 4 + 65536);
+	t->body = arena_buf(task->arena, max);
+	t->held = arena_buf(task->arena, HELD_MAX);
+	t->error_event = arena_buf(task->arena, ERROR_BODY_MAX);
+	redact_init(&t->redact, task->arena, &task->call->account->key);
+	sse_init(&t->sse, max);
+}
+
+void
+forward_send(const struct forward_task *task, struct forward_outcome *outcome_out)
+{
+	struct upstream_call call = *task->call;
+	struct upstream_end end = {.transport = TRANSPORT_CONNECT};
+	struct transfer t;
+
+	transfer_init(&t, task, outcome_out);
+	call.on_header = on_header;
+	call.on_body = on_body;
+	call.arg = &t;
+	if (upstream_begin(task->up, task->arena, &call, NULL) == ERR_OK) {
+		pump(&t);
+		end = upstream_finish(task->up);
+	}
+	outcome_out->transport = end.transport;
+	outcome_out->written_whole = end.written_whole;
+	outcome_out->connected = end.connected;
+	take_last(&t);
+	conclude(&t, &end);
+	close_stream(&t);
+	outcome_out->body = redact_apply(&t.redact, task->arena, buf_text(t.body));
+	outcome_out->ended = task->clock();
+	sse_release(&t.sse);
+	arena_free(&t.scratch);
+}

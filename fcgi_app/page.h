@@ -1,0 +1,15 @@
+/*
+ * page - the documents that the gateway writes itself: /healthz, /status, /v1/models.
+ *
+ * Source    SPEC.md sections 4.1, 17
+ */
+#ifndef PAGE_H
+#define PAGE_H
+
+#include "request.h"
+#include "respond.h"
+#include "serve.h"
+
+void page_serve(struct serve *s, const struct request *rq, struct respond *r);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * pool - one configuration joined with the store: which row belongs to which configured account.
+ *
+ * Made once per process and configuration, by enrolling every channel and account (a write transaction only when
+ * something is new or a key changed). The pipeline holds a pool, never numbers.
+ *
+ * Errors    ERR_STORE with the store's text
+ */
+#ifndef POOL_H
+#define POOL_H
+
+#include "conf/conf.h"
+#include "store/health.h"
+#include "store/slot.h"
+
+struct pool_channel {
+	uint16_t number;
+	uint32_t naccounts;
+	uint32_t *numbers; /* [index in conf_channel.accounts] -> account number */
+	uint32_t top;      /* largest number + 1 */
+	uint32_t *indexes; /* [account number] -> index in conf_channel.accounts, UINT32_MAX = not configured */
+	struct health_policy health;
+	uint8_t *judged;     /* scratch of a pick, per configured account: enum score_out */
+	uint16_t *in_flight; /* scratch of a pick, per account number; all zero between picks */
+};
+
+struct pool {
+	const struct conf *conf;
+	struct pool_channel *channels; /* [index in conf.channels] */
+	struct slot_list *slots;       /* scratch of a pick: large, so not on the stack */
+};
+
+/* `create` false (sluicectl, status): names that are missing in the store get no number (UINT32_MAX). */
+enum err pool_open(struct env *env, const struct conf *conf, bool create, struct pool **pool_out,
+    struct why *why) MUST_CHECK;
+void pool_free(struct pool **pool);
+
+struct account_ref pool_ref(const struct pool *pool, size_t channel, size_t account);
+/* Has it a row in the store? */
+bool pool_has(const struct pool *pool, size_t channel, size_t account);
+
+#endif

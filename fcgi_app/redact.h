@@ -1,0 +1,25 @@
+/*
+ * redact - our keys in bytes that came from an upstream become "[redacted]": raw, URL-encoded and base64.
+ *
+ * Prepared once per account and request; text without a key is returned as it is, not copied.
+ *
+ * Source    SPEC.md sections 4.3, 18
+ */
+#ifndef REDACT_H
+#define REDACT_H
+
+#include "base/arena.h"
+#include "base/secret.h"
+
+#define REDACT_FORMS 3
+#define REDACT_SHORTEST 6 /* shorter keys are not looked for: "none", "key" would match words */
+
+struct redact {
+	struct span forms[REDACT_FORMS];
+	unsigned n;
+};
+
+void redact_init(struct redact *redact, struct arena *arena, const struct secret *key);
+struct span redact_apply(const struct redact *redact, struct arena *arena, struct span text);
+
+#endif

@@ -1,0 +1,108 @@
+#include "request.h"
+
+#include <errno.h>
+
+#define READ_BYTES 65536
+
+static bool
+id_is_good(struct span id)
+{
+	if (id.n == 0 || id.n > 128)
+		return false;
+	for (size_t i = 0; i < id.n; i++) {
+		char c = id.p[i], low = text_lower(c);
+
+		if (!((low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+		        c == '-'))
+			return false;
+	}
+	return true;
+}
+
+void
+request_head(struct request *rq, const struct exchange *x, const struct conf *conf, struct span fresh_id)
+{
+	struct span mount = exchange_param(x, "SLUICE_MOUNT");
+	struct path_vars vars = {
+	    .path_info = exchange_param(x, "PATH_INFO"),
+	    .script_name = exchange_param(x, "SCRIPT_NAME"),
+	    .request_uri = exchange_param(x, "REQUEST_URI"),
+	    .mount = mount.n > 0 ? mount : conf->server.mount,
+	};
+
+	*rq = (struct request){.method = exchange_param(x, "REQUEST_METHOD")};
+	rq->id = exchange_param(x, "HTTP_X_REQUEST_ID");
+	if (!id_is_good(rq->id))
+		rq->id = fresh_id;
+	if (path_find(&vars, endpoint_known, rq->path) != PATH_UNKNOWN)
+		rq->endpoint = endpoint_find(text_span(rq->path));
+}
+
+/* -1 = not given or not a number: the body is read to its end anyway. */
+static int64_t
+announced_length(const struct exchange *x)
+{
+	int64_t n = -1;
+
+	if (!text_i64(text_trim(exchange_param(x, "CONTENT_LENGTH")), 0, INT64_MAX, &n))
+		return -1;
+	return n;
+}
+
+static enum err
+too_big(int64_t max_bytes, struct why *why)
+{
+	err_why(why, "the body is larger than %lld bytes (server.max_body)", (long long)max_bytes);
+	return ERR_TOO_BIG;
+}
+
+static enum err
+read_all(const struct exchange *x, int64_t max_bytes, struct buf *body, struct why *why)
+{
+	int64_t length = announced_length(x);
+
+	if (length > max_bytes)
+		return too_big(max_bytes, why);
+	for (;;) {
+		char *room = buf_room(body, READ_BYTES);
+		ssize_t n = room == NULL ? -1 : x->read(x->io, room, READ_BYTES);
+
+		if (room == NULL)
+			return too_big(max_bytes, why);
+		if (n < 0) {
+			bool late = errno == EAGAIN || errno == EWOULDBLOCK;
+
+			err_why(why, late ? "the body did not arrive in time"
+			                  : "the body broke off");
+			return late ? ERR_TIMEOUT : ERR_IO;
+		}
+		if (n == 0)
+			break;
+		body->n += (size_t)n;
+		if ((int64_t)body->n > max_bytes)
+			return too_big(max_bytes, why);
+	}
+	if (length > (int64_t)body->n) {
+		err_why(why, "the body has %zu bytes, CONTENT_LENGTH says %lld", body->n,
+		    (long long)length);
+		return ERR_BAD_INPUT;
+	}
+	return ERR_OK;
+}
+
+enum err
+request_body(struct request *rq, const struct exchange *x, struct arena *arena, int64_t max_bytes,
+    struct buf *body, struct why *why)
+{
+	enum err err = read_all(x, max_bytes, body, why);
+
+	if (err == ERR_OK)
+		err = dialect_read(rq->endpoint->dialect, buf_text(body), &rq->read, why);
+	if (err != ERR_OK)
+		return err;
+	if (rq->read.model.type == SCAN_STRING)
+		rq->model = scan_string(arena, rq->read.model.raw);
+	rq->stream = rq->endpoint->dialect->streams && rq->read.stream.type == SCAN_TRUE;
+	rq->wants_usage = rq->read.include_usage.type == SCAN_TRUE;
+	return ERR_OK;
+}

@@ -1,0 +1,36 @@
+/*
+ * request - what the client wants: from the web server's variables and the body to one checked value.
+ *
+ * In two steps, because access is decided between them: request_head() reads variables only, request_body() the body.
+ *
+ * Errors    request_body(): ERR_TOO_BIG 413, ERR_BAD_INPUT 400, ERR_TIMEOUT 408, ERR_IO the client's side broke off
+ * Memory    strings live in the request's arena or in the body; the body is the caller's buffer
+ * Source    SPEC.md sections 4, 5; hosting.md 5, 7
+ */
+#ifndef REQUEST_H
+#define REQUEST_H
+
+#include "conf/conf.h"
+#include "dialect/read.h"
+#include "endpoint.h"
+#include "exchange.h"
+
+struct request {
+	struct span id;     /* X-Request-Id: the client's if it is well-formed, else ours */
+	struct span method;
+	char path[PATH_MAX_BYTES];
+	const struct endpoint *endpoint; /* NULL: unknown path */
+	struct span client;
+	/* of the body */
+	struct dialect_request read;
+	struct span model; /* decoded; "" where a body may have none */
+	bool stream, wants_usage;
+};
+
+/* `fresh_id` is ours, unique. */
+void request_head(struct request *rq, const struct exchange *x, const struct conf *conf, struct span fresh_id);
+
+enum err request_body(struct request *rq, const struct exchange *x, struct arena *arena,
+    int64_t max_bytes, struct buf *body, struct why *why) MUST_CHECK;
+
+#endif

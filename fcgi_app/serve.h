@@ -1,0 +1,39 @@
+/*
+ * serve - one request from its first byte to its log line; the only loop over attempts.
+ *
+ *     request -> route -> { pick -> forward -> settle }* -> respond -> log line
+ *
+ * Rules     committed is final; a lease is taken once and settled once; no transaction spans the network
+ * Source    SPEC.md section 5
+ */
+#ifndef SERVE_H
+#define SERVE_H
+
+#include "base/log.h"
+#include "exchange.h"
+#include "pool.h"
+#include "upstream.h"
+
+/* What a process needs to serve; one per worker, the same for all its requests. */
+struct serve {
+	const struct conf *conf;
+	const struct pool *pool;
+	struct env *env;
+	const struct slot *slot;
+	struct upstream *up;
+	struct watch *watch;
+	struct log *log;
+	struct arena *arena;        /* of the running request */
+	struct buf body;            /* kept between requests while it is small */
+	uint64_t random;            /* state of the generator */
+	uint64_t generation;        /* of the configuration */
+	struct wall_ms loaded_at;
+	const char *conf_error;     /* why the file on disk is not in force, or NULL */
+	const char *store_error;    /* why there is no store: env is NULL then, and requests get 503 */
+	char checked_root[512];     /* the DOCUMENT_ROOT that was last looked at */
+	bool exposed;               /* the configuration lies below it */
+};
+
+void serve_exchange(struct serve *s, struct exchange *x);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * trust - the TLS trust store, loaded once before the fork and shared by copy-on-write.
+ *
+ * Parsing the system's certificates costs 15 ms and 1 MB for each handle that does it by itself; a store made here costs
+ * that once per machine. OpenSSL is warmed by an in-memory handshake's worth of set-up at the same time.
+ *
+ * Source    hosting.md 9
+ */
+#ifndef TRUST_H
+#define TRUST_H
+
+#include "conf/conf.h"
+
+struct trust;
+
+/* Loads nothing when no channel speaks https. */
+enum err trust_load(const struct conf *conf, struct trust **trust_out, struct why *why) MUST_CHECK;
+void trust_free(struct trust **trust);
+
+/* The X509_STORE for a channel: of its ca_file, else the system's. NULL when there is none. */
+void *trust_store(const struct trust *trust, const struct conf_channel *channel);
+
+#endif

@@ -1,0 +1,104 @@
+#include "watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void
+our_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGUSR1);
+	sigaddset(set, SIGUSR2);
+}
+
+int
+watch_children(struct watch *watch)
+{
+	sigset_t set;
+
+	our_signals(&set);
+	sigaddset(&set, SIGCHLD);
+	return signalfd(watch->signal_fd, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+int
+watch_open(struct watch *watch, int64_t drain_ms)
+{
+	sigset_t set;
+
+	*watch = (struct watch){.client_fd = -1, .drain_ms = drain_ms};
+	our_signals(&set);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+		return -1;
+	watch->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	return watch->signal_fd;
+}
+
+void
+watch_signals(struct watch *watch, struct mono_ms now)
+{
+	struct signalfd_siginfo info;
+
+	while (read(watch->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+		if (info.ssi_signo == SIGHUP) {
+			watch->reload = true;
+		} else if (info.ssi_signo == SIGUSR1 && !watch->stopping) {
+			watch->stopping = true;
+			watch->stop_by.v = INT64_MAX;
+		} else if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
+			/* a second one does not start the drain anew */
+			if (!watch->stopping || watch->stop_by.v == INT64_MAX)
+				watch->stop_by.v = now.v + watch->drain_ms;
+			watch->stopping = true;
+		}
+	}
+}
+
+void
+watch_client(struct watch *watch)
+{
+	char byte;
+	ssize_t n;
+
+	if (watch->client_fd < 0)
+		return;
+	n = recv(watch->client_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	watch->client_gone = true; /* end of file, reset, or an abort record */
+}
+
+bool
+watch_must_end(const struct watch *watch, struct mono_ms now)
+{
+	return watch->stopping && now.v >= watch->stop_by.v;
+}
+
+void
+watch_sleep(struct watch *watch, int64_t ms, struct mono_ms (*clock)(void))
+{
+	struct mono_ms now = clock(), end = {now.v + ms};
+
+	while (now.v < end.v && !watch->client_gone && !watch_must_end(watch, now)) {
+		struct pollfd p[2] = {{.fd = watch->signal_fd, .events = POLLIN},
+		    {.fd = watch->client_fd, .events = POLLIN}};
+		int64_t left = end.v - now.v;
+
+		if (watch->stopping && watch->stop_by.v < end.v)
+			left = watch->stop_by.v - now.v;
+		if (poll(p, watch->client_fd < 0 ? 1 : 2, (int)left) > 0) {
+			if (p[0].revents != 0)
+				watch_signals(watch, clock());
+			if (watch->client_fd >= 0 && p[1].revents != 0)
+				watch_client(watch);
+		}
+		now = clock();
+	}
+}

@@ -1,0 +1,35 @@
+/*
+ * worker - one process that serves requests one at a time: the accept loop and the second's housekeeping.
+ *
+ * Everything that belongs to one process alone is opened here, after the fork: the store, its slot, libcurl's handles.
+ *
+ * Source    SPEC.md section 2; hosting.md 6, 10, 12, 13
+ */
+#ifndef WORKER_H
+#define WORKER_H
+
+#include "base/log.h"
+#include "conf/conf.h"
+#include "trust.h"
+
+/* What master and workers share without the store: one page of memory, written rarely. */
+struct worker_board {
+	char conf_error[512]; /* why the file on disk is not in force; "" = it is */
+	uint32_t accepted[1024]; /* per worker number: requests taken */
+};
+
+struct worker_job {
+	int listen_fd;
+	const char *conf_path;
+	struct conf *conf;
+	struct trust *trust;
+	struct log *log;
+	uint64_t generation;
+	unsigned number;            /* of this worker in its pool */
+	struct worker_board *board; /* NULL: no master; the worker watches the file itself */
+};
+
+/* Serve until told to end or `server.max_requests` are done; the exit status of the process. */
+int worker_run(struct worker_job *job);
+
+#endif
