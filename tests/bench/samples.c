@@ -25,7 +25,8 @@ sample_order(const void *a, const void *b)
 void
 samples_print(const char *name, struct samples *s)
 {
-	qsort(s->us, s->n, sizeof *s->us, sample_order);
+	if (s->n > 0)
+		qsort(s->us, s->n, sizeof *s->us, sample_order);
 	printf(",\"%s\":{\"n\":%zu", name, s->n);
 	static const struct {
 		const char *name;
