@@ -19,6 +19,9 @@ struct zone;
 /* `root` is where zone files lie: NULL means the system's, /usr/share/zoneinfo. */
 enum err zone_load(struct arena *arena, struct span name, const char *root, const struct zone **out,
     struct why *why) MUST_CHECK;
+/* From a POSIX TZ string, without any file: "PST8PDT,M3.2.0,M11.1.0". ERR_BAD_INPUT if it is none. */
+enum err zone_posix(
+    struct arena *arena, struct span rule, const struct zone **out, struct why *why) MUST_CHECK;
 /* Offset east of UTC, in seconds, in force at `t`. */
 int32_t zone_offset(const struct zone *zone, struct wall_ms t);
 /* The instant at which the zone's clocks show `civil`. */

@@ -1,0 +1,89 @@
+/*
+ * account - what is remembered of one account: the hot row that every pick reads, totals, and texts for people.
+ *
+ * Rows      KEY_HOT   channel, number / 31 -> 31 x struct account_row (64 bytes, version 1)
+ *           KEY_STAT  channel, number      -> struct account_stat
+ *           KEY_NOTE  channel, number      -> struct account_note, only once something happened
+ * Units     *_ms wall milliseconds, 0 = never; credits in millionths
+ * Errors    STORE_NONE no such row: the getters then give an empty one with the version set
+ * Source    SPEC.md sections 7, 8, 14, 17; store.md decision 6
+ */
+#ifndef STORE_ACCOUNT_H
+#define STORE_ACCOUNT_H
+
+#include "store/env.h"
+
+#define ACCOUNT_SHARD 31
+#define ACCOUNT_NO_CREDITS INT64_MIN
+
+enum account_flag {
+	ACCOUNT_DISABLED = 1,
+	ACCOUNT_GUESSED = 2,       /* the cooldown has no stated reset */
+	ACCOUNT_MODELS = 4,        /* some model on it may be cooling: look at the pairs */
+	ACCOUNT_BY_FAILURES = 8,   /* disabled by disable_after: a probe may bring it back */
+	ACCOUNT_BREAKER_NET = 16,  /* the breaker was opened by network or auth failures only */
+	ACCOUNT_PICKED = 32,       /* was picked at least once */
+	ACCOUNT_BY_OPERATOR = 64,  /* disabled by a person: a new key does not enable it */
+};
+
+struct account_row {
+	uint8_t version, flags;
+	uint8_t cool_kind; /* an enumerator the caller chose: the verdict; 0 = none */
+	uint8_t soft_streak, breaker_step, session_dead, auth_failed, spare1;
+	uint16_t fails, consecutive;
+	uint32_t success, errors;
+	uint32_t picks;       /* counts leases; a lease remembers its number */
+	uint32_t failed_pick; /* `picks` at the last counted failure: leases up to it are the same incident */
+	uint32_t cool_pick;   /* `picks` when the cooldown was set */
+	int64_t cool_until_ms, breaker_until_ms, picked_ms;
+	int64_t credits_micros;
+};
+_Static_assert(sizeof(struct account_row) == 64, "account rows are 64 bytes");
+
+#define ACCOUNT_WINDOW 256 /* requests remembered as bits */
+
+struct account_stat {
+	uint8_t version, last_kind, cool_status_hi, probe_result;
+	uint16_t last_status, cool_status;
+	uint8_t fingerprint[8];
+	uint64_t calls, rate_limited;
+	uint64_t prompt, completion, cached, reasoning; /* tokens; prompt includes cached */
+	uint64_t latency_total_ms, latency_max_ms;
+	int64_t last_error_ms, reset_at_ms, probe_at_ms;
+	uint64_t failed_bits[ACCOUNT_WINDOW / 64]; /* newest request in bit 0 of word 0 */
+	uint32_t window_n, spare;
+};
+_Static_assert(sizeof(struct account_stat) == 144, "account_stat has no padding");
+
+struct account_note {
+	uint8_t version, spare[7];
+	char reason[160];          /* the upstream's words, cleaned */
+	char rule[64];             /* what decided */
+	char disabled_reason[160];
+};
+
+enum store_rc account_get(
+    struct txn *txn, struct account_ref ref, struct account_row *row_out) STORE_MUST_CHECK;
+enum store_rc account_put(
+    struct txn *txn, struct account_ref ref, const struct account_row *row) STORE_MUST_CHECK;
+enum store_rc account_stat_get(
+    struct txn *txn, struct account_ref ref, struct account_stat *stat_out) STORE_MUST_CHECK;
+enum store_rc account_stat_put(
+    struct txn *txn, struct account_ref ref, const struct account_stat *stat) STORE_MUST_CHECK;
+enum store_rc account_note_get(
+    struct txn *txn, struct account_ref ref, struct account_note *note_out) STORE_MUST_CHECK;
+enum store_rc account_note_put(
+    struct txn *txn, struct account_ref ref, const struct account_note *note) STORE_MUST_CHECK;
+
+/*
+ * The rows of one shard as they lie in the map: good until the next write of this transaction. *n_out is 0 where the
+ * shard is missing. For scanning a channel without copying.
+ */
+enum store_rc account_shard(struct txn *txn, uint16_t channel, uint32_t shard,
+    const struct account_row **rows_out, unsigned *n_out) STORE_MUST_CHECK;
+
+void account_window_add(struct account_stat *stat, bool failed);
+/* Requests and failures among the last `n` (at most ACCOUNT_WINDOW). */
+void account_window(const struct account_stat *stat, unsigned n, unsigned *calls_out, unsigned *failures_out);
+
+#endif
