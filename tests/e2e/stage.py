@@ -28,6 +28,7 @@ from upstream import wait_until  # noqa: E402
 
 BUILD = os.path.join(ROOT, os.environ.get("SLUICE_BUILD", "build"))
 KINDS = ("lighttpd-spawn", "lighttpd-external", "apache-proxy", "apache-fcgid")
+CGI = "apache-cgi"  # apache/htaccess; the gateway checks clients itself
 TOKEN = "sl-test-alice-0001"  # known to the web server as alice
 KEY = "sl-test-key-0002"  # known to web server and gateway, see keys_file
 ADMIN = ("admin", "admin-pw")
@@ -210,6 +211,9 @@ class Stage:
                 "solo": {"provider": "openai-compatible", "base_url": self.up.url, "models": ["solo"],
                          "pool": {"max_in_flight": 1, "queue_timeout": "3s"},
                          "accounts": [{"id": "s1", "api_key": "up-key-solo"}]},
+                "pair": {"provider": "openai-compatible", "base_url": self.up.url, "models": ["pair"],
+                         "pool": {"max_in_flight": 2, "queue_timeout": "10s"},
+                         "accounts": [{"id": "p1", "api_key": "up-key-pair"}]},
                 **{f"e{n}": {"provider": "openai-compatible", "base_url": self.up.url, "models": [f"e{n}"],
                              "accounts": [{"id": f"x{n}", "api_key": f"up-key-{n}"}]}
                    for n in (400, 401, 404, 429, 500)},
@@ -265,8 +269,9 @@ class Stage:
         return ["/usr/sbin/lighttpd", "-D", "-f", self.path("etc/main.conf")]
 
     def _apache(self):
-        name = "fcgid" if self.kind == "apache-fcgid" else "proxy_fcgi"
-        modules = APACHE_MODULES.split() + (["fcgid"] if name == "fcgid" else ["proxy", "proxy_fcgi"])
+        name, modules = {"apache-fcgid": ("fcgid", ["fcgid"]), "apache-proxy": ("proxy_fcgi", ["proxy", "proxy_fcgi"]),
+                         CGI: (None, ["cgid", "mime"])}[self.kind]
+        modules += APACHE_MODULES.split()
         settings = {"BIN": "bin/sluice.fcgi", "CONFIG": "etc/sluice.json", "SOCKET": "run/s",
                     "USERS": "etc/htpasswd", "TOKENS": "etc/tokens.txt"}
         lines = [f"ServerRoot {self.path('etc')}", f"PidFile {self.path('run/web.pid')}", "ServerName localhost",
@@ -278,8 +283,16 @@ class Stage:
         lines += ["Protocols h2c http/1.1", f"DocumentRoot {self.path('htdocs')}", "<Directory />", "Require all denied",
                   "</Directory>", f"<Directory {self.path('htdocs')}>", "Require all granted", "</Directory>"]
         lines += [f"Define SLUICE_{key} {self.path(path)}" for key, path in settings.items()]
-        lines += ["<VirtualHost *>", f"Include sluice/{name}.conf", "</VirtualHost>", ""]
-        self._write("etc/main.conf", "\n".join(lines))
+        if name:
+            lines += ["<VirtualHost *>", f"Include sluice/{name}.conf", "</VirtualHost>"]
+        else:
+            os.mkdir(self.path("htdocs/llm"))
+            shutil.copy2(self.path("etc/sluice/htaccess"), self.path("htdocs/llm/.htaccess"))
+            shutil.copy2(self.path("bin/sluice.fcgi"), self.path("htdocs/llm/sluice.cgi"))
+            lines += [f"ScriptSock {self.path('run/cgid')}", "TypesConfig /dev/null",
+                      f"SetEnv SLUICE_CONFIG {self.path('etc/sluice.json')}", f"<Directory {self.path('htdocs/llm')}>",
+                      "AllowOverride AuthConfig FileInfo Options", "</Directory>"]
+        self._write("etc/main.conf", "\n".join(lines + [""]))
         return ["/usr/sbin/apache2", "-DFOREGROUND", "-f", self.path("etc/main.conf")]
 
     # Processes
