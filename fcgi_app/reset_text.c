@@ -70,36 +70,46 @@ reset_text_civil(struct span text, const struct zone *zone, struct wall_ms *out)
 	return true;
 }
 
-/* The text with a day at its front: "2026-12-01 at 00:00 UTC", "2026-08-25 07:41:44", or the day alone (its begin). */
+static bool
+starts_with_day(struct span text)
+{
+	return text.n >= DAY_BYTES && text.p[4] == '-' && text.p[7] == '-' &&
+	       (text.n == DAY_BYTES || !is_digit(text.p[DAY_BYTES]));
+}
+
+/* What stands between a day and its time: ", ", "T", " at " */
+static struct span
+skip_joint(struct span s)
+{
+	if (s.n > 0 && (s.p[0] == ',' || text_lower(s.p[0]) == 't'))
+		s = text_from(s, 1);
+	s = skip_blanks(s);
+	return text_starts_fold(s, "at ") ? skip_blanks(text_from(s, 3)) : s;
+}
+
+/* The text with a day at its front: "2026-12-01 at 00:00 UTC", "2026-08-25 07:41:44", or the day alone. */
 static bool
 day_at(struct span text, const struct zone *zone, struct wall_ms *out)
 {
 	char joined[DAY_BYTES + 40];
-	struct span time = text_from(text, DAY_BYTES), whole, probe;
+	struct span time, rest;
 	struct date_civil c;
 	int ms;
 
-	if (text.n < DAY_BYTES || text.p[4] != '-' || text.p[7] != '-' ||
-	    (time.n > 0 && is_digit(time.p[0])))
+	if (!starts_with_day(text))
 		return false;
-	if (time.n > 0 && (time.p[0] == ',' || time.p[0] == 'T' || time.p[0] == 't'))
-		time = text_from(time, 1);
-	time = skip_blanks(time);
-	if (text_starts_fold(time, "at "))
-		time = skip_blanks(text_from(time, 3));
+	time = skip_joint(text_from(text, DAY_BYTES));
+	if (time.n > sizeof joined - DAY_BYTES - 1)
+		time.n = sizeof joined - DAY_BYTES - 1;
 	memcpy(joined, text.p, DAY_BYTES);
 	joined[DAY_BYTES] = ' ';
-	whole = (struct span){joined, DAY_BYTES + 1};
-	if (time.n > sizeof joined - whole.n)
-		time.n = sizeof joined - whole.n;
 	if (time.n > 0)
-		memcpy(joined + whole.n, time.p, time.n);
-	whole.n += time.n;
-	if (reset_text_civil(whole, zone, out))
+		memcpy(joined + DAY_BYTES + 1, time.p, time.n);
+	if (reset_text_civil((struct span){joined, DAY_BYTES + 1 + time.n}, zone, out))
 		return true;
 	memcpy(joined + DAY_BYTES, " 00:00", 6);
-	probe = (struct span){joined, DAY_BYTES + 6};
-	if (!date_cut_civil(&probe, &c, &ms))
+	rest = (struct span){joined, DAY_BYTES + 6};
+	if (!date_cut_civil(&rest, &c, &ms))
 		return false;
 	*out = instant(zone, &c);
 	return true;
@@ -207,32 +217,47 @@ cut_unit(struct span *rest)
 	return NULL;
 }
 
+/* "24.5": the whole, and millionths of what is behind the dot. */
+static bool
+cut_decimal(struct span *rest, int64_t *whole_out, int64_t *millionths_out)
+{
+	int64_t whole = 0, scale = 100000;
+	struct span at = *rest;
+
+	for (; at.n > 0 && is_digit(at.p[0]); at = text_from(at, 1))
+		if (__builtin_mul_overflow(whole, 10, &whole) ||
+		    __builtin_add_overflow(whole, at.p[0] - '0', &whole))
+			return false;
+	if (at.p == rest->p)
+		return false;
+	*millionths_out = 0;
+	if (at.n > 1 && at.p[0] == '.' && is_digit(at.p[1]))
+		for (at = text_from(at, 1); at.n > 0 && is_digit(at.p[0]); at = text_from(at, 1)) {
+			*millionths_out += (at.p[0] - '0') * scale;
+			scale /= 10;
+		}
+	*whole_out = whole;
+	*rest = at;
+	return true;
+}
+
 /* "8m", "24.5 seconds": one part, rounded up to whole milliseconds. */
 static bool
 cut_part(struct span *rest, int64_t *ms_out)
 {
 	struct span at = *rest;
 	const struct unit *unit;
-	int64_t whole = 0, fraction = 0, scale = 1;
+	int64_t whole, millionths;
 
-	if (at.n == 0 || !is_digit(at.p[0]))
+	if (!cut_decimal(&at, &whole, &millionths))
 		return false;
-	for (; at.n > 0 && is_digit(at.p[0]); at = text_from(at, 1))
-		if (__builtin_mul_overflow(whole, 10, &whole) ||
-		    __builtin_add_overflow(whole, at.p[0] - '0', &whole))
-			return false;
-	if (at.n > 1 && at.p[0] == '.' && is_digit(at.p[1]))
-		for (at = text_from(at, 1); at.n > 0 && is_digit(at.p[0]); at = text_from(at, 1))
-			if (scale < 1000000) {
-				fraction = fraction * 10 + (at.p[0] - '0');
-				scale *= 10;
-			}
 	at = skip_blanks(at);
 	unit = cut_unit(&at);
-	if (unit == NULL || __builtin_mul_overflow(whole, unit->ms, &whole))
+	if (unit == NULL || __builtin_mul_overflow(whole, unit->ms, &whole) ||
+	    __builtin_add_overflow(whole, (millionths * unit->ms + 999999) / 1000000, ms_out))
 		return false;
 	*rest = at;
-	return !__builtin_add_overflow(whole, (fraction * unit->ms + scale - 1) / scale, ms_out);
+	return true;
 }
 
 /* "1m30s", "1 minute and 30 seconds" */

@@ -194,61 +194,80 @@ count_digits(struct span s)
 	return n;
 }
 
-/* The signed part: "+08:00", "+0800", and also "+8" where the zone was named before it. */
+/* The digits of "+08:00", "+0800", and also of "+8" where the zone was named before it. */
+static bool
+cut_hours(struct span *rest, bool named, int *hours_out, int *minutes_out)
+{
+	struct span at = *rest;
+	size_t digits = count_digits(at);
+	bool parted;
+
+	*minutes_out = 0;
+	if (digits == 4) {
+		cut_number(&at, 2, hours_out);
+		cut_number(&at, 2, minutes_out);
+		*rest = at;
+		return true;
+	}
+	if (digits != 2 && !(digits == 1 && named))
+		return false;
+	cut_number(&at, digits, hours_out);
+	parted = at.n > 0 && at.p[0] == ':' && count_digits(text_from(at, 1)) == 2;
+	if (parted) {
+		cut_char(&at, ':');
+		cut_number(&at, 2, minutes_out);
+	}
+	*rest = at;
+	return parted || named;
+}
+
 static bool
 cut_signed_offset(struct span *rest, bool named, int32_t *seconds_out)
 {
 	struct span at = *rest;
-	int hours = 0, minutes = 0;
 	bool minus = at.n > 0 && at.p[0] == '-';
-	size_t digits;
+	int hours = 0, minutes = 0;
 
 	if (!cut_char(&at, '+') && !cut_char(&at, '-'))
 		return false;
-	digits = count_digits(at);
-	if (digits == 4) {
-		cut_number(&at, 2, &hours);
-		cut_number(&at, 2, &minutes);
-	} else if (digits == 2 || (digits == 1 && named)) {
-		cut_number(&at, digits, &hours);
-		if (at.n == 0 || at.p[0] != ':' || count_digits(text_from(at, 1)) != 2) {
-			if (!named)
-				return false;
-		} else {
-			cut_char(&at, ':');
-			cut_number(&at, 2, &minutes);
-		}
-	} else {
-		return false;
-	}
-	if (hours > 23 || minutes > 59)
+	if (!cut_hours(&at, named, &hours, &minutes) || hours > 23 || minutes > 59)
 		return false;
 	*seconds_out = (minus ? -1 : 1) * (hours * 3600 + minutes * 60);
 	*rest = at;
 	return true;
 }
 
+/* Behind "UTC" or "GMT": a signed offset, or nothing. */
+static bool
+cut_named_offset(struct span *rest, int32_t *seconds_out)
+{
+	struct span sign = *rest;
+
+	while (cut_char(&sign, ' '))
+		continue;
+	*seconds_out = 0;
+	if (sign.n < 2 || (sign.p[0] != '+' && sign.p[0] != '-') || !is_digit(sign.p[1]))
+		return true;
+	if (!cut_signed_offset(&sign, true, seconds_out))
+		return false;
+	*rest = sign;
+	return true;
+}
+
 bool
 date_cut_offset(struct span *rest, int32_t *seconds_out)
 {
-	struct span at = *rest, sign;
-	bool named = text_starts_fold(at, "UTC") || text_starts_fold(at, "GMT");
+	bool named = text_starts_fold(*rest, "UTC") || text_starts_fold(*rest, "GMT");
+	struct span at = text_from(*rest, named ? 3 : 1);
+	int32_t seconds = 0;
 
-	if (!named && !text_starts_fold(at, "Z"))
+	if (!named && !text_starts_fold(*rest, "Z"))
 		return cut_signed_offset(rest, false, seconds_out);
-	at = text_from(at, named ? 3 : 1);
-	sign = at;
-	while (cut_char(&sign, ' '))
-		continue;
-	if (named && sign.n > 1 && (sign.p[0] == '+' || sign.p[0] == '-') && is_digit(sign.p[1])) {
-		if (!cut_signed_offset(&sign, true, seconds_out))
-			return false;
-		*rest = sign;
-		return true;
-	}
 	if (at.n > 0 && (is_alpha(at.p[0]) || is_digit(at.p[0])))
 		return false; /* the beginning of another word */
-	*seconds_out = 0;
+	if (named && !cut_named_offset(&at, &seconds))
+		return false;
+	*seconds_out = seconds;
 	*rest = at;
 	return true;
 }
@@ -317,34 +336,50 @@ year_of(struct span s, struct wall_ms now, int *year_out)
 	return true;
 }
 
+static bool
+is_weekday(struct span s)
+{
+	int i;
+
+	/* RFC 850 writes it out */
+	return s.n >= 3 && name_index((struct span){s.p, 3}, weekdays, NELEM(weekdays), &i);
+}
+
+static bool
+day_of(struct span day, struct span month, struct date_civil *c)
+{
+	int64_t d;
+	int m;
+
+	if (!text_i64(day, 1, 31, &d) || !name_index(month, months, NELEM(months), &m))
+		return false;
+	c->day = (int)d;
+	c->month = m + 1;
+	return true;
+}
+
+/* t[0] is the weekday; asctime has no zone, and the year last. */
+static bool
+http_civil(const struct span *t, size_t n, struct wall_ms now, struct date_civil *c)
+{
+	if (n == 5)
+		return day_of(t[2], t[1], c) && clock_of(t[3], c) && year_of(t[4], now, &c->year);
+	return day_of(t[1], t[2], c) && year_of(t[3], now, &c->year) && clock_of(t[4], c) &&
+	       (text_is(t[5], "GMT") || text_is(t[5], "UTC"));
+}
+
 bool
 date_http(struct span text, struct wall_ms now, struct wall_ms *out)
 {
-	struct span t[7], rest = text_trim(text);
+	struct span t[6], rest = text_trim(text);
 	struct date_civil c = {0};
-	int weekday, month;
-	int64_t day;
 	size_t n = 0;
-	bool asctime;
 
 	while (n < NELEM(t) && text_token(&rest, " ,-", &t[n]))
 		n++;
-	if (n < 5 || n > 6 || rest.n > 0 || t[0].n < 3)
+	if (n < 5 || rest.n > 0 || !is_weekday(t[0]))
 		return false;
-	t[0].n = 3; /* RFC 850 writes it out */
-	if (!name_index(t[0], weekdays, NELEM(weekdays), &weekday))
-		return false;
-	asctime = n == 5;
-	if (!text_i64(t[asctime ? 2 : 1], 1, 31, &day) ||
-	    !name_index(t[asctime ? 1 : 2], months, NELEM(months), &month))
-		return false;
-	c.day = (int)day;
-	c.month = month + 1;
-	if (!year_of(t[asctime ? 4 : 3], now, &c.year) || !clock_of(t[asctime ? 3 : 4], &c))
-		return false;
-	if (!asctime && !text_is(t[5], "GMT") && !text_is(t[5], "UTC"))
-		return false;
-	if (!date_valid(&c))
+	if (!http_civil(t, n, now, &c) || !date_valid(&c))
 		return false;
 	*out = wall_of(&c, 0, 0);
 	return true;

@@ -99,27 +99,49 @@ take_hms(struct span *rest, int32_t *seconds_out)
 	return true;
 }
 
+static bool
+take_week_day(struct span *rest, struct rule_day *out)
+{
+	out->form = DAY_WEEK;
+	return take_int(rest, 12, &out->month) && take(rest, '.') &&
+	       take_int(rest, 5, &out->week) && take(rest, '.') && take_int(rest, 6, &out->day) &&
+	       out->month >= 1 && out->week >= 1;
+}
+
 /* "Mm.w.d", "Jn" or "n", each with an optional "/time" */
 static bool
 take_rule_day(struct span *rest, struct rule_day *out)
 {
+	bool ok;
+
 	*out = (struct rule_day){.form = DAY_ZERO, .time_s = 2 * 3600};
 	if (take(rest, 'M')) {
-		out->form = DAY_WEEK;
-		if (!take_int(rest, 12, &out->month) || !take(rest, '.') ||
-		    !take_int(rest, 5, &out->week) || !take(rest, '.') ||
-		    !take_int(rest, 6, &out->day))
-			return false;
-		if (out->month < 1 || out->week < 1)
-			return false;
+		ok = take_week_day(rest, out);
 	} else if (take(rest, 'J')) {
 		out->form = DAY_JULIAN;
-		if (!take_int(rest, 365, &out->day) || out->day < 1)
-			return false;
-	} else if (!take_int(rest, 365, &out->day)) {
-		return false;
+		ok = take_int(rest, 365, &out->day) && out->day >= 1;
+	} else {
+		ok = take_int(rest, 365, &out->day);
 	}
-	return !take(rest, '/') || take_hms(rest, &out->time_s);
+	return ok && (!take(rest, '/') || take_hms(rest, &out->time_s));
+}
+
+static bool
+take_summer(struct span *rest, struct rule *rule)
+{
+	int32_t west;
+
+	rule->has_dst = true;
+	if (!take_name(rest))
+		return false;
+	rule->dst_s = rule->std_s + 3600;
+	if (rest->n > 0 && rest->p[0] != ',') {
+		if (!take_hms(rest, &west))
+			return false;
+		rule->dst_s = -west;
+	}
+	return take(rest, ',') && take_rule_day(rest, &rule->start) && take(rest, ',') &&
+	       take_rule_day(rest, &rule->end);
 }
 
 /* POSIX counts offsets westward; we count eastward. */
@@ -132,21 +154,7 @@ read_rule(struct span text, struct rule *out)
 	if (!take_name(&text) || !take_hms(&text, &west))
 		return false;
 	rule.std_s = -west;
-	if (text.n > 0) {
-		rule.has_dst = true;
-		if (!take_name(&text))
-			return false;
-		rule.dst_s = rule.std_s + 3600;
-		if (text.n > 0 && text.p[0] != ',') {
-			if (!take_hms(&text, &west))
-				return false;
-			rule.dst_s = -west;
-		}
-		if (!take(&text, ',') || !take_rule_day(&text, &rule.start) || !take(&text, ',') ||
-		    !take_rule_day(&text, &rule.end))
-			return false;
-	}
-	if (text.n > 0)
+	if (text.n > 0 && (!take_summer(&text, &rule) || text.n > 0))
 		return false;
 	*out = rule;
 	return true;
@@ -321,10 +329,9 @@ name_is_plain(struct span name)
 	if (name.n == 0 || name.n > 64 || name.p[0] == '/')
 		return false;
 	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i], low = text_lower(c);
+		char low = text_lower(name.p[i]);
 
-		if (!(low >= 'a' && low <= 'z') && !(c >= '0' && c <= '9') && c != '_' &&
-		    c != '+' && c != '-' && c != '/')
+		if (low == '\0' || strchr("abcdefghijklmnopqrstuvwxyz0123456789_+-/", low) == NULL)
 			return false;
 	}
 	return true;

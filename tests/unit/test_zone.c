@@ -101,8 +101,8 @@ test_load(void **state)
 		if (rc != rows[i].want || offset != rows[i].offset ||
 		    (rc != ERR_OK && why.text[0] == 0)) {
 			print_error("%s: '%s': got %d, offset %d, '%s'; want %d, offset %d\n",
-			    rows[i].what, rows[i].name, rc, offset, why.text, rows[i].want,
-			    rows[i].offset);
+			    rows[i].what, rows[i].name, (int)rc, offset, why.text,
+			    (int)rows[i].want, rows[i].offset);
 			bad++;
 		}
 	}
