@@ -12,8 +12,12 @@
 #include "base/json.h"
 #include "base/zone.h"
 
-/* The headers of an answer that matter, gathered by the header callback of the final block. */
-#define RESET_HEADERS_MAX 24
+/*
+ * The headers of an answer, gathered by the header callback of the final block. Those that tell of limits come first:
+ * when there is no room left they replace the others, which are kept for the channel's own rules. A value is cut at its
+ * end, but a limit's value that does not fit is dropped.
+ */
+#define RESET_HEADERS_MAX 40
 struct reset_header {
 	char name[64]; /* lower case */
 	char value[96];
@@ -24,9 +28,10 @@ struct reset_headers {
 	struct wall_ms date; /* the answer's Date, 0 = none */
 };
 
-/* Keep this header if it is one that matters (rate limits, retry-after, date). */
-void reset_keep(struct reset_headers *headers, struct span name, struct span value, struct wall_ms now);
-/* The value of a kept header, or an empty span. */
+/* Keep this header if there is room for it; see above. `now` only reads two-digit years. */
+void reset_keep(
+    struct reset_headers *headers, struct span name, struct span value, struct wall_ms now);
+/* The value of a kept header (the first of that name), or an empty span. */
 struct span reset_header(const struct reset_headers *headers, const char *name);
 
 struct reset_time {
@@ -43,5 +48,8 @@ enum reset_kind { RESET_RATE, RESET_CREDIT };
  */
 struct reset_time reset_find(enum reset_kind kind, const struct json *error, struct span text,
     const struct reset_headers *headers, const struct zone *zone, struct wall_ms now);
+
+/* Lies ahead, and before the year 9999: anything else an upstream states is nonsense. */
+bool reset_sensible(struct wall_ms at, struct wall_ms now);
 
 #endif
