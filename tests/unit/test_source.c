@@ -259,7 +259,6 @@ test_changed(void **state)
 	    {"account added", "acc/30.json", "{\"id\":\"z\",\"api_key\":\"kz\"}", 0600},
 	    {"account removed", "acc/30.json", NULL, 0},
 	    {"key", "key", "sk-2", 0600},
-	    {"mode", "key", "sk-2", 0400},
 	};
 
 	(void)state;
@@ -279,6 +278,20 @@ test_changed(void **state)
 	}
 }
 
+/* A mode alone may decide whether a file is taken. */
+static void
+test_mode_changed(void **state)
+{
+	struct conf *conf = load("mode");
+	const struct timespec tick = {0, 12000000};
+
+	(void)state;
+	nanosleep(&tick, NULL);
+	assert_int_equal(chmod(at("key"), 0400), 0);
+	assert_true(conf_changed(conf));
+	conf_free(&conf);
+}
+
 static void
 test_exposed(void **state)
 {
@@ -291,7 +304,8 @@ test_exposed(void **state)
 	assert_true(conf_is_exposed(conf, SPAN("/tmp/")));
 	assert_false(conf_is_exposed(conf, SPAN("")));
 	assert_false(conf_is_exposed(conf, SPAN("/usr")));
-	snprintf(sub, sizeof sub, "%.*s", (int)strlen(dir) - 1, dir);
+	assert_int_equal(mkdir(at("ac"), 0700), 0);
+	snprintf(sub, sizeof sub, "%s", at("ac"));
 	assert_false(conf_is_exposed(conf, text_span(sub))); /* a name that only begins alike */
 	snprintf(sub, sizeof sub, "%s", at("acc"));
 	assert_true(conf_is_exposed(conf, text_span(sub))); /* an account's file */
@@ -333,6 +347,7 @@ main(void)
 	    cmocka_unit_test(test_unreadable),
 	    cmocka_unit_test(test_accounts_dir),
 	    cmocka_unit_test(test_changed),
+	    cmocka_unit_test(test_mode_changed),
 	    cmocka_unit_test(test_exposed),
 	    cmocka_unit_test(test_find),
 	};
