@@ -25,7 +25,7 @@ read_provider(struct load *load, const struct tree *node, struct conf_channel *c
 		ch->provider = provider_find(name);
 		return true;
 	}
-	nearest_init(&nearest, name);
+	nearest_init(&nearest, t->text);
 	for (enum provider_id id = 0; id < PROVIDER__MAX; id++)
 		nearest_offer(&nearest, text_span(provider_at(id)->name));
 	load_misnamed(load, t, "no known provider", &nearest);
@@ -182,7 +182,7 @@ conf_channel_named(struct load *load, const struct tree *node)
 	ch = conf_channel(conf, name);
 	if (ch != NULL)
 		return ch;
-	nearest_init(&nearest, name);
+	nearest_init(&nearest, node->text);
 	for (size_t i = 0; i < conf->nchannels; i++)
 		nearest_offer(&nearest, conf->channels[i].name);
 	load_misnamed(load, node, "no channel", &nearest);
