@@ -8,7 +8,8 @@
 
 #include <regex.h>
 
-static void
+/* False, reported: it is not known, so what depends on it is not to be missed either. */
+static bool
 read_provider(struct load *load, const struct tree *node, struct conf_channel *ch)
 {
 	const struct tree *t = tree_member(node, SPAN("provider"));
@@ -16,25 +17,28 @@ read_provider(struct load *load, const struct tree *node, struct conf_channel *c
 	struct span name;
 
 	ch->provider = provider_at(PROVIDER_COMPATIBLE);
-	if (t == NULL || !setting_text(load, t, &name))
-		return;
+	if (t == NULL)
+		return true;
+	if (!setting_text(load, t, &name))
+		return false;
 	if (provider_find(name) != NULL) {
 		ch->provider = provider_find(name);
-		return;
+		return true;
 	}
-	nearest_init(&nearest, name);
+	nearest_init(&nearest, t->text);
 	for (enum provider_id id = 0; id < PROVIDER__MAX; id++)
 		nearest_offer(&nearest, text_span(provider_at(id)->name));
 	load_misnamed(load, t, "no known provider", &nearest);
+	return false;
 }
 
 static void
-read_base_url(struct load *load, const struct tree *node, struct conf_channel *ch)
+read_base_url(struct load *load, const struct tree *node, struct conf_channel *ch, bool known)
 {
 	const struct tree *t = tree_member(node, SPAN("base_url"));
 	struct why why;
 
-	if (t == NULL && ch->provider->base_url == NULL)
+	if (t == NULL && ch->provider->base_url == NULL && known)
 		load_fault(load, node, "base_url", "is missing; provider '%s' has no default",
 		    ch->provider->name);
 	if (t == NULL) {
@@ -178,7 +182,7 @@ conf_channel_named(struct load *load, const struct tree *node)
 	ch = conf_channel(conf, name);
 	if (ch != NULL)
 		return ch;
-	nearest_init(&nearest, name);
+	nearest_init(&nearest, node->text);
 	for (size_t i = 0; i < conf->nchannels; i++)
 		nearest_offer(&nearest, conf->channels[i].name);
 	load_misnamed(load, node, "no channel", &nearest);
@@ -224,6 +228,7 @@ static void
 read_channel(struct load *load, const struct tree *node, struct conf_channel *ch)
 {
 	struct setting_into into = {.group = OPTIONS_CHANNEL, .base = ch};
+	bool known;
 
 	if (!setting_is_name(ch->name))
 		load_fault(
@@ -232,11 +237,11 @@ read_channel(struct load *load, const struct tree *node, struct conf_channel *ch
 		setting_mistyped(load, node, "an object");
 		return;
 	}
-	read_provider(load, node, ch);
+	known = read_provider(load, node, ch);
 	ch->wire = ch->provider->wire;
 	setting_defaults(load, &into);
 	setting_read(load, node, &into, "");
-	read_base_url(load, node, ch);
+	read_base_url(load, node, ch, known);
 	read_policy(load, node, ch);
 	check_balance(load, node, ch);
 	read_rules(load, node, ch);

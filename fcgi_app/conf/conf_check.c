@@ -14,17 +14,41 @@ check_url(
 		load_fault(load, tree_at(root, path), NULL, "%s", why.text);
 }
 
+/*
+ * One that must not be above another. Where only one of them is written below `node`, the other, a default or taken over,
+ * follows it.
+ */
+struct order {
+	const char *small, *large;
+	int64_t *a, *b;
+};
+
+static void
+check_order(struct load *load, const struct tree *node, const struct order *order)
+{
+	const struct tree *t = tree_at(node, order->small), *u = tree_at(node, order->large);
+
+	if (*order->a <= *order->b || (t == NULL && u == NULL))
+		return;
+	if (t != NULL && u != NULL)
+		load_fault(load, t, NULL, "must not be above %s", order->large);
+	else if (t != NULL)
+		*order->b = *order->a;
+	else
+		*order->a = *order->b;
+}
+
 static void
 check_server(struct load *load, const struct tree *root)
 {
 	struct conf *conf = load->conf;
+	const struct order workers = {"server.workers_min", "server.workers_max",
+	    &conf->server.workers_min, &conf->server.workers_max};
 	struct span *mount = &conf->server.mount;
 	const struct tree *origins = tree_at(root, "server.cors_origins");
 	const struct tree *t = origins == NULL ? NULL : origins->first;
 
-	if (conf->server.workers_min > conf->server.workers_max)
-		load_fault(load, root, "server.workers_min", "%lld is above workers_max, %lld",
-		    (long long)conf->server.workers_min, (long long)conf->server.workers_max);
+	check_order(load, root, &workers);
 	*mount = url_trim(*mount);
 	if (mount->n > 0 && mount->p[0] != '/')
 		load_fault(load, tree_at(root, "server.mount"), NULL, "must begin with '/'");
@@ -88,7 +112,7 @@ place_log(struct load *load, const struct tree *root)
 void
 conf_check_global(struct load *load, const struct tree *root)
 {
-	const struct conf *conf = load->conf;
+	struct conf *conf = load->conf;
 
 	check_server(load, root);
 	check_auth(load, root);
@@ -101,38 +125,21 @@ conf_check_global(struct load *load, const struct tree *root)
 	conf_check_policy(load, root, &conf->policy);
 }
 
-/* Report where one of the two was written; where neither was, whoever wrote them has been told. */
-static const struct tree *
-written(const struct tree *node, const char *a, const char *b)
-{
-	const struct tree *t = tree_at(node, a);
-
-	return t != NULL ? t : tree_at(node, b);
-}
-
 void
-conf_check_policy(struct load *load, const struct tree *node, const struct conf_policy *policy)
+conf_check_policy(struct load *load, const struct tree *node, struct conf_policy *policy)
 {
-	const struct {
-		const char *small, *large;
-		int64_t a, b;
-	} pairs[] = {
+	const struct order pairs[] = {
 	    {"upstream.retry_backoff", "upstream.retry_backoff_max",
-	        policy->upstream.retry_backoff_ms, policy->upstream.retry_backoff_max_ms},
-	    {"cooldown.soft_rate", "cooldown.soft_rate_max", policy->cooldown.soft_rate_ms,
-	        policy->cooldown.soft_rate_max_ms},
+	        &policy->upstream.retry_backoff_ms, &policy->upstream.retry_backoff_max_ms},
+	    {"cooldown.soft_rate", "cooldown.soft_rate_max", &policy->cooldown.soft_rate_ms,
+	        &policy->cooldown.soft_rate_max_ms},
 	    {"channel_breaker.half_open_success", "channel_breaker.half_open_requests",
-	        policy->channel_breaker.half_open_success,
-	        policy->channel_breaker.half_open_requests},
+	        &policy->channel_breaker.half_open_success,
+	        &policy->channel_breaker.half_open_requests},
 	};
 
-	for (size_t i = 0; i < NELEM(pairs); i++) {
-		const struct tree *t = written(node, pairs[i].small, pairs[i].large);
-
-		if (pairs[i].a > pairs[i].b && t != NULL)
-			load_fault(load, t, NULL, "%s must not be above %s", pairs[i].small,
-			    pairs[i].large);
-	}
+	for (size_t i = 0; i < NELEM(pairs); i++)
+		check_order(load, node, &pairs[i]);
 	if (tree_at(node, "upstream.proxy") != NULL)
 		check_url(load, node, "upstream.proxy", policy->upstream.proxy, URL_PROXY);
 }

@@ -8,9 +8,11 @@
 
 /* The sections outside of channels and models. */
 void conf_check_global(struct load *load, const struct tree *root);
-/* A policy, as far as the sections below `node` (the root or a channel) wrote it. */
-void conf_check_policy(
-    struct load *load, const struct tree *node, const struct conf_policy *policy);
+/*
+ * A policy, as far as the sections below `node` (the root or a channel) wrote it. Of two settings of which one must not be
+ * above the other, one that is not written there follows the one that is.
+ */
+void conf_check_policy(struct load *load, const struct tree *node, struct conf_policy *policy);
 /* Note each fallback chain that comes back to where it began; that is legal. */
 void conf_check_cycles(struct load *load, const struct tree *channels);
 

@@ -43,8 +43,6 @@ print_number(const struct option *row, double v, char out[QUANTITY_TEXT])
 		quantity_print_duration((int64_t)v, out);
 	else if (row->type == OPTION_SIZE)
 		quantity_print_size((int64_t)v, out);
-	else if (v <= 1e15 && v >= -1e15 && !(v < (double)(int64_t)v) && !(v > (double)(int64_t)v))
-		snprintf(out, QUANTITY_TEXT, "%lld", (long long)v);
 	else
 		quantity_print_real(v, out);
 }
@@ -162,7 +160,21 @@ print_member(struct buf *out, const struct option *row, const char *name, const 
 	buf_print(out, "%s\"%s\": %s", indent, name, value);
 }
 
-/* The rows of a group as members, those of "a.b" as an object "a"; `other` prints rows that hold more than one line. */
+/* Leave the object that the last row stood in, and enter this one's. */
+static void
+print_section(struct buf *out, const char *indent, struct span from, struct span to, bool first)
+{
+	bool same = text_equal(from, to);
+
+	if (!same && from.n > 0)
+		buf_print(out, "\n%s}", indent);
+	if (!first)
+		buf_z(out, ",\n");
+	if (!same && to.n > 0)
+		buf_print(out, "%s\"%.*s\": {\n", indent, (int)to.n, to.p);
+}
+
+/* The rows of a group as members, those of "a.b" in an object "a"; `other` may print a row in its own way. */
 static void
 print_rows(struct buf *out, const struct option_group *group, const char *indent,
     bool (*other)(struct buf *out, const struct option *row))
@@ -172,22 +184,16 @@ print_rows(struct buf *out, const struct option_group *group, const char *indent
 
 	snprintf(deeper, sizeof deeper, "%s\t", indent);
 	for (const struct option *row = group->rows; row < group->rows + group->n; row++) {
-		const char *dot = strchr(row->path, '.');
+		const char *dot = strchr(row->path, '.'), *value;
 		struct span mine = {row->path, dot == NULL ? 0 : (size_t)(dot - row->path)};
-		const char *value = row->sample != NULL ? row->sample : row->standard;
-		bool same = text_equal(mine, section);
 
-		if (!same && section.n > 0)
-			buf_print(out, "\n%s}", indent);
-		if (row > group->rows)
-			buf_z(out, ",\n");
-		if (!same && mine.n > 0)
-			buf_print(out, "%s\"%.*s\": {\n", indent, (int)mine.n, mine.p);
+		print_section(out, indent, section, mine, row == group->rows);
 		section = mine;
 		if (row->type == OPTION_OTHER && other(out, row))
 			continue;
+		value = row->sample != NULL ? row->sample : row->standard;
 		print_member(out, row, dot == NULL ? row->path : dot + 1,
-		    mine.n > 0 ? deeper : indent, value == NULL ? "null" : value);
+		    dot == NULL ? indent : deeper, value);
 	}
 	if (section.n > 0)
 		buf_print(out, "\n%s}", indent);

@@ -94,44 +94,69 @@ scale(double v, int64_t exponent)
 	return exponent < 0 ? v / tens[-exponent] : v * tens[exponent];
 }
 
-bool
-quantity_real(struct span text, double *out)
+/* Digits and at most one point, from *at on: value = mantissa * 10^exponent. Digits beyond the 15th only count. */
+static bool
+read_digits(struct span text, size_t *at, int64_t *mantissa, int64_t *exponent)
 {
-	size_t i = text.n > 0 && text.p[0] == '-';
-	int64_t mantissa = 0, exponent = 0, written = 0;
 	bool fraction = false;
-	double v;
 
-	for (; i < text.n && text.p[i] != 'e' && text.p[i] != 'E'; i++) {
-		bool room = mantissa < 100000000000000; /* up to 15 digits */
+	for (; *at < text.n && text_lower(text.p[*at]) != 'e'; (*at)++) {
+		char c = text.p[*at];
+		bool room = *mantissa < 100000000000000;
 
-		if (text.p[i] == '.') {
+		if (c == '.' && !fraction) {
 			fraction = true;
 			continue;
 		}
-		if (text.p[i] < '0' || text.p[i] > '9')
+		if (c < '0' || c > '9')
 			return false;
 		if (room)
-			mantissa = mantissa * 10 + (text.p[i] - '0');
-		exponent += (room ? 0 : 1) - (fraction ? 1 : 0);
+			*mantissa = *mantissa * 10 + (c - '0');
+		*exponent += (room ? 0 : 1) - (fraction ? 1 : 0);
 	}
-	if (i < text.n) {
-		i += i + 1 < text.n && text.p[i + 1] == '+' ? 2 : 1;
-		if (!text_i64(text_from(text, i), -1000, 1000, &written))
-			return false;
-	}
-	if (mantissa != 0 && exponent + written > 285)
+	return true;
+}
+
+static bool
+read_exponent(struct span text, size_t at, int64_t *exponent)
+{
+	int64_t written;
+
+	if (at == text.n)
+		return true;
+	at += at + 1 < text.n && text.p[at + 1] == '+' ? 2 : 1;
+	if (!text_i64(text_from(text, at), -1000, 1000, &written))
 		return false;
-	v = mantissa == 0 || exponent + written < -340
-	        ? 0
-	        : scale((double)mantissa, exponent + written);
-	*out = text.n > 0 && text.p[0] == '-' ? -v : v;
+	*exponent += written;
+	return true;
+}
+
+bool
+quantity_real(struct span text, double *out)
+{
+	bool minus = text.n > 0 && text.p[0] == '-';
+	size_t at = minus;
+	int64_t mantissa = 0, exponent = 0;
+	double v = 0;
+
+	if (text.n == at || !read_digits(text, &at, &mantissa, &exponent) ||
+	    !read_exponent(text, at, &exponent))
+		return false;
+	if (mantissa != 0 && exponent > 285)
+		return false;
+	if (mantissa != 0 && exponent > -340)
+		v = scale((double)mantissa, exponent);
+	*out = minus ? -v : v;
 	return true;
 }
 
 void
 quantity_print_real(double v, char out[QUANTITY_TEXT])
 {
+	if (v >= -1e15 && v <= 1e15 && !(v < (double)(int64_t)v) && !(v > (double)(int64_t)v)) {
+		snprintf(out, QUANTITY_TEXT, "%lld", (long long)v);
+		return;
+	}
 	for (int precision = 1; precision <= 17; precision++) {
 		double again;
 		int n = snprintf(out, QUANTITY_TEXT, "%.*g", precision, v);

@@ -114,12 +114,13 @@ read_string(struct load *load, const struct tree *node, const char *wanted, stru
 	return expand_node(load, node, EXPAND_TEXT, out);
 }
 
+/* As it stands in the file: what a variable holds may be a secret that went astray. */
 static bool
-malformed(struct load *load, const struct tree *node, struct span text, const char *wanted)
+malformed(struct load *load, const struct tree *node, const char *wanted)
 {
 	char shown[80];
 
-	text_clean(shown, sizeof shown, text);
+	text_clean(shown, sizeof shown, node->text);
 	load_fault(load, node, NULL, "'%s' is not %s", shown, wanted);
 	return false;
 }
@@ -135,7 +136,7 @@ read_duration(struct load *load, const struct tree *node, const struct option *r
 	if (!read_string(load, node, wanted, &text))
 		return false;
 	if (!date_duration(text, &v))
-		return malformed(load, node, text, wanted);
+		return malformed(load, node, wanted);
 	if (!is_within(row, (double)v))
 		return out_of_bounds(load, node, row);
 	*out = v;
@@ -152,7 +153,7 @@ read_size(struct load *load, const struct tree *node, const struct option *row, 
 	if (!read_string(load, node, wanted, &text))
 		return false;
 	if (!quantity_size(text, &v))
-		return malformed(load, node, text, wanted);
+		return malformed(load, node, wanted);
 	if (!is_within(row, (double)v))
 		return out_of_bounds(load, node, row);
 	*out = v;
@@ -168,7 +169,7 @@ read_minute(struct load *load, const struct tree *node, const struct option *row
 	(void)row;
 	if (!read_string(load, node, wanted, &text))
 		return false;
-	return quantity_clock(text, at) || malformed(load, node, text, wanted);
+	return quantity_clock(text, at) || malformed(load, node, wanted);
 }
 
 static bool
@@ -223,7 +224,7 @@ choice_of(struct load *load, const struct tree *node, const struct option *row, 
 {
 	struct nearest nearest;
 
-	nearest_init(&nearest, text);
+	nearest_init(&nearest, node->text);
 	for (int i = 0; row->choices[i] != NULL; i++) {
 		if (text_is(text, row->choices[i]))
 			return i;

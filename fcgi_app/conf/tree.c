@@ -1,5 +1,7 @@
 #include "conf/tree.h"
 
+#include "conf/comment.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,39 +22,6 @@ refuse(struct parse *ps, const char *what)
 {
 	err_why(ps->why, "column %zu: %s", ps->at - ps->line_at + 1, what);
 	return false;
-}
-
-/* Comments become blanks; what is in strings stays. A string ends with its line, so that a lost quote harms only that. */
-static bool
-blank_comments(struct parse *ps)
-{
-	bool in_string = false;
-
-	for (size_t i = 0; i < ps->n; i++) {
-		char c = ps->p[i], next = i + 1 < ps->n ? ps->p[i + 1] : '\0';
-		size_t end;
-
-		if (in_string && c == '\\' && next != '\n')
-			i++;
-		else if (c == '"' || (in_string && c == '\n'))
-			in_string = c == '"' && !in_string;
-		if (in_string || c != '/' || (next != '/' && next != '*'))
-			continue;
-		if (next == '/')
-			end = i + text_find((struct span){ps->p + i, ps->n - i}, SPAN("\n"));
-		else
-			end = i + 2 +
-			      text_find((struct span){ps->p + i + 2, ps->n - i - 2}, SPAN("*/"));
-		if (next == '*' && end == ps->n) {
-			ps->at = i;
-			return refuse(ps, "this comment has no end");
-		}
-		for (end += next == '*' ? 2 : 0; i < end; i++)
-			if (ps->p[i] != '\n')
-				ps->p[i] = ' ';
-		i--;
-	}
-	return true;
 }
 
 static void
@@ -193,32 +162,33 @@ digits(const struct parse *ps, size_t at)
 }
 
 static bool
+is_at(const struct parse *ps, size_t at, char lower)
+{
+	return at < ps->n && text_lower(ps->p[at]) == lower;
+}
+
+static bool
 parse_number(struct parse *ps, struct tree *node)
 {
-	size_t start = ps->at, at = start, n;
+	size_t at = is_at(ps, ps->at, '-') ? ps->at + 1 : ps->at, whole = digits(ps, at), n;
+	bool fine = whole == 1 || (whole > 1 && ps->p[at] != '0');
 
-	if (ps->p[at] == '-')
-		at++;
-	n = digits(ps, at);
-	if (n == 0 || (n > 1 && ps->p[at] == '0'))
-		return refuse(ps, "not a JSON number");
-	at += n;
-	if (at < ps->n && ps->p[at] == '.') {
+	at += whole;
+	if (is_at(ps, at, '.')) {
 		n = digits(ps, at + 1);
-		if (n == 0)
-			return refuse(ps, "not a JSON number");
+		fine = fine && n > 0;
 		at += 1 + n;
 	}
-	if (at < ps->n && (ps->p[at] == 'e' || ps->p[at] == 'E')) {
-		bool sign = at + 1 < ps->n && (ps->p[at + 1] == '-' || ps->p[at + 1] == '+');
-
-		n = digits(ps, at + 1 + sign);
-		if (n == 0)
-			return refuse(ps, "not a JSON number");
-		at += 1 + sign + n;
+	if (is_at(ps, at, 'e')) {
+		at += is_at(ps, at + 1, '-') || is_at(ps, at + 1, '+') ? 2 : 1;
+		n = digits(ps, at);
+		fine = fine && n > 0;
+		at += n;
 	}
+	if (!fine)
+		return refuse(ps, "not a JSON number");
 	node->type = TREE_NUMBER;
-	node->text = (struct span){ps->p + start, at - start};
+	node->text = (struct span){ps->p + ps->at, at - ps->at};
 	ps->at = at;
 	return true;
 }
@@ -325,42 +295,35 @@ parse_children(struct parse *ps, struct tree *parent, char closer)
 }
 
 static bool
-parse_value(struct parse *ps, struct tree *node)
+parse_nest(struct parse *ps, struct tree *node, char opener)
 {
-	char c = peek(ps);
 	bool fine;
 
-	if (node->line == 0 || node->key.p == NULL)
-		node->line = ps->line;
-	if (c == '"') {
-		node->type = TREE_STRING;
-		return parse_string(ps, &node->text);
-	}
-	if (c == '-' || (c >= '0' && c <= '9'))
-		return parse_number(ps, node);
-	if (c != '{' && c != '[')
-		return parse_word(ps, node);
 	if (++ps->depth > TREE_DEPTH_MAX)
 		return refuse(ps, "nested too deeply (16 levels are allowed)");
-	node->type = c == '{' ? TREE_OBJECT : TREE_ARRAY;
-	fine = parse_children(ps, node, c == '{' ? '}' : ']');
+	node->type = opener == '{' ? TREE_OBJECT : TREE_ARRAY;
+	fine = parse_children(ps, node, opener == '{' ? '}' : ']');
 	ps->depth--;
-	if (fine && c == '{')
+	if (fine && opener == '{')
 		mark_repeated(ps, node);
 	return fine;
 }
 
 static bool
-parse_all(struct parse *ps, struct tree *root)
+parse_value(struct parse *ps, struct tree *node)
 {
-	if (text_starts((struct span){ps->p, ps->n}, "\xef\xbb\xbf"))
-		memset(ps->p, ' ', 3);
-	if (!blank_comments(ps))
-		return false;
-	if (!parse_value(ps, root))
-		return false;
-	peek(ps);
-	return ps->at == ps->n || refuse(ps, "text after the end of the document");
+	char c = peek(ps);
+
+	if (node->key.p == NULL)
+		node->line = ps->line;
+	if (c == '{' || c == '[')
+		return parse_nest(ps, node, c);
+	if (c == '-' || (c >= '0' && c <= '9'))
+		return parse_number(ps, node);
+	if (c != '"')
+		return parse_word(ps, node);
+	node->type = TREE_STRING;
+	return parse_string(ps, &node->text);
 }
 
 /* Where the parser stopped before it counted lines itself. */
@@ -374,6 +337,21 @@ count_lines(struct parse *ps, size_t at)
 			ps->line++;
 			ps->line_at = i + 1;
 		}
+}
+
+static bool
+parse_all(struct parse *ps, struct tree *root)
+{
+	if (text_starts((struct span){ps->p, ps->n}, "\xef\xbb\xbf"))
+		memset(ps->p, ' ', 3);
+	if (!comment_blank(ps->p, ps->n, &ps->at)) {
+		count_lines(ps, ps->at);
+		return refuse(ps, "this comment has no end");
+	}
+	if (!parse_value(ps, root))
+		return false;
+	peek(ps);
+	return ps->at == ps->n || refuse(ps, "text after the end of the document");
 }
 
 static size_t
@@ -404,8 +382,6 @@ tree_parse(struct arena *arena, char *text, size_t n, const struct tree **root_o
 		return ERR_BAD_INPUT;
 	}
 	if (!parse_all(&ps, root)) {
-		if (root->line == 0)
-			count_lines(&ps, ps.at);
 		*line_out = ps.line;
 		return ERR_BAD_INPUT;
 	}

@@ -1,5 +1,6 @@
 #include "conf/url.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct rule {
@@ -34,7 +35,10 @@ check_scheme(const struct rule *rule, struct span scheme, struct why *why)
 {
 	if (is_scheme(rule, scheme))
 		return ERR_OK;
-	err_why(why, "must begin with %s:// or %s://", rule->schemes[0], rule->schemes[1]);
+	err_why(why, "must begin with");
+	for (size_t i = 0; i < NELEM(rule->schemes) && rule->schemes[i] != NULL; i++)
+		snprintf(why->text + strlen(why->text), sizeof why->text - strlen(why->text),
+		    "%s %s://", i == 0 ? "" : " or", rule->schemes[i]);
 	return ERR_BAD_INPUT;
 }
 
@@ -62,31 +66,42 @@ check_host(struct span host, struct why *why)
 	return ERR_OK;
 }
 
+static bool
+has(struct span text, char c)
+{
+	return text_find(text, (struct span){&c, 1}) < text.n;
+}
+
+static enum err
+check_bytes(const struct rule *rule, struct span url, struct why *why)
+{
+	for (size_t i = 0; i < url.n; i++)
+		if ((unsigned char)url.p[i] <= 0x20 || url.p[i] == 0x7f)
+			return refuse(why, "holds a blank or a control character");
+	if (has(url, '#'))
+		return refuse(why, "must not have a fragment ('#')");
+	if (!rule->query && has(url, '?'))
+		return refuse(why, "must not have a query ('?')");
+	return ERR_OK;
+}
+
 enum err
 url_check(struct span url, enum url_use use, struct why *why)
 {
 	const struct rule *rule = &rules[use];
-	size_t colon = text_find(url, SPAN("://")), end = 0, at;
-	struct span rest;
+	size_t colon = text_find(url, SPAN("://")), end = 0;
+	struct span rest = text_from(url, colon + 3);
 
-	for (size_t i = 0; i < url.n; i++)
-		if ((unsigned char)url.p[i] <= 0x20 || url.p[i] == 0x7f)
-			return refuse(why, "holds a blank or a control character");
-	if (check_scheme(rule, (struct span){url.p, colon}, why) != ERR_OK)
+	if (check_scheme(rule, (struct span){url.p, colon}, why) != ERR_OK ||
+	    check_bytes(rule, url, why) != ERR_OK)
 		return ERR_BAD_INPUT;
-	if (text_find(url, SPAN("#")) < url.n)
-		return refuse(why, "must not have a fragment ('#')");
-	if (!rule->query && text_find(url, SPAN("?")) < url.n)
-		return refuse(why, "must not have a query ('?')");
-	rest = text_from(url, colon + 3);
-	while (end < rest.n && strchr("/?", rest.p[end]) == NULL)
+	while (end < rest.n && rest.p[end] != '/' && rest.p[end] != '?')
 		end++;
 	rest.n = end;
-	at = text_find(rest, SPAN("@"));
-	if (at < rest.n && !rule->credentials)
+	if (has(rest, '@') && !rule->credentials)
 		return refuse(why, "must not hold credentials ('@')");
-	if (at < rest.n)
-		rest = text_from(rest, at + 1);
+	while (has(rest, '@'))
+		rest = text_from(rest, text_find(rest, SPAN("@")) + 1);
 	return check_host(rest, why);
 }
 
