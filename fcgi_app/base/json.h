@@ -6,7 +6,10 @@
  *
  * Paths     dotted names and indexes: "error.details.0.retryDelay"
  * Memory    everything returned borrows from the document, which ends with the arena
- * Errors    ERR_BAD_INPUT not strict JSON, invalid UTF-8, deeper than 256
+ * Null      is like absent: NULL, also as the whole document
+ * Numbers   json-c clamps integers beyond 64 bits: json_i64() refuses them (and INT64_MIN), json_real() does not see it
+ * Errors    ERR_TOO_BIG more than INT_MAX bytes
+ *           ERR_BAD_INPUT not strict JSON, invalid UTF-8, deeper than 256
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H

@@ -6,7 +6,8 @@
  * upstream decides). Numbers stay text. Names are compared after their escapes are decoded; a name that holds NUL
  * (\u0000) is refused, and so is a second occurrence, in one object, of a name that some path asks for.
  *
- * Paths     dotted member names and array indexes: "model", "stream_options.include_usage", "choices.0.delta.content"
+ * Paths     dotted member names and array indexes: "model", "stream_options.include_usage", "choices.0.delta.content".
+ *           More of them, or deeper ones, than the limits below is an error of ours: the process ends.
  * Errors    ERR_BAD_INPUT with a text such as "line 3, column 7: raw control character in a string"
  * Memory    nothing is allocated except by scan_string(); values are offsets into the given text
  * Source    RFC 8259; cases.md JSON-*, REQ-11; style.md 8.7 for what json-c lets through
@@ -18,6 +19,7 @@
 
 #define SCAN_DEPTH_MAX 256
 #define SCAN_PATHS_MAX 32
+#define SCAN_PARTS_MAX 8 /* components of a path */
 
 enum scan_type {
 	SCAN_ABSENT,
@@ -39,11 +41,11 @@ struct scan_value {
  * Check the whole of `text` and fill values_out[i] for paths[i]. With n = 0 it only checks. The document may be of any
  * type; paths only match inside objects and arrays. On failure values_out is undefined.
  */
-enum err scan_pick(struct span text, const char *const *paths, struct scan_value *values_out, size_t n,
-    struct why *why) MUST_CHECK;
+enum err scan_pick(struct span text, const char *const *paths, struct scan_value *values_out,
+    size_t n, struct why *why) MUST_CHECK;
 
 /*
- * The same with the paths prepared once: for what is called for each event of a stream.
+ * The same with the paths prepared once: for what is called for each event of a stream. The plan borrows the paths.
  */
 struct scan_plan;
 struct scan_plan *scan_plan_new(const char *const *paths, size_t n);
@@ -56,8 +58,10 @@ enum err scan_run(const struct scan_plan *plan, struct span text, struct scan_va
  * ones U+FFFD. Borrows from the text where there is nothing to decode.
  */
 struct span scan_string(struct arena *arena, struct span raw);
+/* Whether a SCAN_STRING's raw bytes, or a raw name, decode to `z`. */
+bool scan_is(struct span raw, const char *z);
 
-/* A number or a string that holds a whole number within range ("12", 12, 12.0). False: *out untouched. */
+/* A number or a string that holds a whole number within range ("12", 12, 12.0, 1e3, -0). False: *out untouched. */
 bool scan_i64(const struct scan_value *value, int64_t min, int64_t max, int64_t *out);
 
 /* Line (from 1) of a byte offset. */
@@ -65,8 +69,10 @@ size_t scan_line(struct span text, size_t at);
 
 /*
  * Pull the next member of an object, or element of an array, whose raw bytes were validated before by scan_pick().
- * Start with *at = 0; false at the end. `name_out` (raw, with quotes) is empty for arrays.
+ * Start with *at = 0; false at the end, and for what is no container. `name_out` (raw, with quotes) is empty for
+ * arrays. Names that no path asked for may come twice.
  */
-bool scan_next(struct span container, size_t *at, struct span *name_out, struct scan_value *value_out);
+bool scan_next(
+    struct span container, size_t *at, struct span *name_out, struct scan_value *value_out);
 
 #endif
