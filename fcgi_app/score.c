@@ -106,12 +106,16 @@ before(const struct score_entry *a, const struct score_entry *b)
 enum score_out
 score_offer(struct score_board *board, const struct score_candidate *candidate)
 {
-	struct score_entry entry = {.candidate = *candidate};
+	struct score_terms terms;
+	struct score_entry entry;
 	unsigned at;
 
 	if (candidate->priority != board->priority)
 		return SCORE_TIER;
-	entry.terms = score_terms(board, candidate);
+	terms = score_terms(board, candidate);
+	if (board->n == board->rule->shortlist && terms.weight < board->best[board->n - 1].terms.weight)
+		return SCORE_IN; /* the common case of a long scan */
+	entry = (struct score_entry){*candidate, terms};
 	for (at = board->n; at > 0 && before(&entry, &board->best[at - 1]); at--)
 		continue;
 	if (at == board->rule->shortlist)
