@@ -24,7 +24,6 @@ struct view {
 	bool has_probe;
 	size_t probe;
 	int64_t probe_until_ms;
-	unsigned sequence;       /* of the next pick within this millisecond */
 	uint32_t dead[DEAD_MAX]; /* account numbers with leases of dead workers */
 	unsigned ndead;
 };
@@ -208,6 +207,21 @@ judge(struct view *v, const struct pool_seat *seat, uint32_t number, const struc
 	return out;
 }
 
+/* A lease that is not settled yet was not written into the account's row: the newest of them is the last pick. */
+static void
+running_pick(const struct view *v, uint32_t number, struct score_candidate *c)
+{
+	for (unsigned i = 0; i < v->slots->n; i++) {
+		const struct slot_row *row = &v->slots->seen[i].row;
+
+		if (row->channel != v->pc->number || row->account != number ||
+		    (c->picked.v != 0 && !health_after(row->taken_txn, c->picked_txn)))
+			continue;
+		c->picked.v = row->started_ms;
+		c->picked_txn = row->taken_txn;
+	}
+}
+
 static void
 candidate_fill(
     struct score_candidate *c, const struct view *v, size_t at, const struct account_row *row)
@@ -222,7 +236,9 @@ candidate_fill(
 	c->has_credits = stored || account->has_credits;
 	c->credits_micros = stored ? row->credits_micros : account->credits_micros;
 	c->picked.v = row->flags & ACCOUNT_PICKED ? row->picked_ms : 0;
-	c->picked_sequence = row->picked_sequence;
+	c->picked_txn = row->picked_txn;
+	if (v->pc->in_flight[v->pc->numbers[at]] > 0)
+		running_pick(v, v->pc->numbers[at], c);
 	c->success = row->success;
 	c->errors = row->errors;
 }
@@ -238,9 +254,6 @@ visit_judge(struct view *v, struct score_board *board, const struct pool_seat *s
 	struct score_candidate candidate;
 
 	v->pc->judged[seat->index] = (uint8_t)out;
-	if (row->picked_ms == v->now.v && row->picked_sequence >= v->sequence)
-		v->sequence =
-		    row->picked_sequence < UINT8_MAX ? row->picked_sequence + 1u : UINT8_MAX;
 	if (out != SCORE_IN) {
 		v->reason.out[out]++;
 		return;
@@ -395,26 +408,17 @@ take(struct view *v, const struct choice *choice, struct pick_lease *lease)
 	    .channel = ref.channel,
 	    .account = ref.number,
 	    .started_ms = v->now.v,
+	    .taken_txn = txn_number(v->txn),
 	    .model_hash = key_hash(0, v->wish->model, strlen(v->wish->model)),
 	};
-	struct account_row row;
-	enum store_rc rc = account_get(v->txn, ref, &row);
+	enum store_rc rc = slot_take(v->txn, v->slot, &slot_row);
 
-	if (rc != STORE_OK)
-		return rc == STORE_NONE ? STORE_BAD : rc;
-	row.picks++;
-	row.picked_ms = v->now.v;
-	row.picked_sequence = (uint8_t)v->sequence;
-	row.flags |= ACCOUNT_PICKED;
-	rc = account_put(v->txn, ref, &row);
-	if (rc == STORE_OK)
-		rc = slot_take(v->txn, v->slot, &slot_row);
 	*lease = (struct pick_lease){
 	    .taken = true,
 	    .channel = v->wish->channel,
 	    .account = choice->account,
 	    .ref = ref,
-	    .pick = row.picks,
+	    .txn = slot_row.taken_txn,
 	    .kind = choice->kind,
 	    .at = v->now,
 	};
@@ -443,7 +447,6 @@ view_init(struct view *v, struct txn *txn, const struct slot *slot, const struct
 	v->most_rest_ms = most_rest_ms(&v->channel->policy);
 	v->reason = (struct pick_reason){.result = PICK_NOBODY};
 	v->has_probe = false;
-	v->sequence = 0;
 	v->ndead = 0;
 	v->slots = wish->pool->slots;
 	v->slots->n = 0;

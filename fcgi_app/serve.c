@@ -14,7 +14,7 @@
 
 #define CODE_BAD_REQUEST "invalid_request_error"
 #define ROOM_LOOK_MS 20
-#define BODY_KEEP_BYTES 65536 /* of the body's buffer, between requests */
+#define BODY_KEEP_BYTES 131072 /* of the body's buffer, between requests */
 
 /* One request on its way. */
 struct job {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_BYTES 1024
+#define FIRST_BYTES 2048
 
 void
 buf_init(struct buf *b, size_t max_bytes)
