@@ -187,7 +187,12 @@ count_failure(struct job *job, const struct verdict_row *row)
 	if (row->counts) {
 		bool network = verdict == VERDICT_NETWORK || verdict == VERDICT_AUTH_FAILED;
 
-		health_failure(&job->row, &job->time, policy, network, &job->change);
+		struct health_time time = job->time;
+
+		/* a probe made while resting never escalates: it is part of the incident it probes */
+		if (job->lease->kind == SLOT_PROBE)
+			time.taken = job->row.failed_txn;
+		health_failure(&job->row, &time, policy, network, &job->change);
 		account_window_add(&job->stat, true);
 	} else if (row->error) {
 		job->row.errors++;
@@ -278,9 +283,6 @@ note_pick(struct job *job)
 		row->picked_txn = job->lease->txn;
 		row->picked_ms = job->lease->at.v;
 	}
-	/* a probe made while resting never escalates: it is part of the incident it probes */
-	if (job->lease->kind == SLOT_PROBE)
-		job->time.taken = row->failed_txn;
 }
 
 static enum store_rc
