@@ -155,9 +155,12 @@ class Pool:
         except FileNotFoundError:
             return ""
 
+    def log_lines(self):
+        return self.log_text().split("\n")[:-1]
+
     def logs(self):
         """The log's lines as objects."""
-        return [json.loads(line) for line in self.log_text().splitlines() if line.startswith("{")]
+        return [json.loads(line) for line in self.log_lines() if line.startswith("{")]
 
     # Processes
 
@@ -204,7 +207,9 @@ class Pool:
 
     def kill_all(self):
         """kill -9 of master and workers at once."""
-        pids = self.worker_pids() + [self.master.pid]
+        pids = [
+            self.master.pid
+        ] + self.worker_pids()  # the master first: it would replace the others
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -248,7 +253,7 @@ class Pool:
     def _check_log(self):
         text = self.log_text()
         assert not DEADLY.search(text), text[-6000:]
-        for line in text.splitlines():
+        for line in self.log_lines():
             try:
                 entry = json.loads(line)
             except ValueError:

@@ -1,7 +1,6 @@
 """Who is asked (SPEC 7): tiers, limits, the tried set, the gap, patterns, strategies, all cooling.
 """
 
-import collections
 import threading
 import time
 
@@ -124,6 +123,7 @@ def test_min_pick_gap_spreads_a_burst(up, gate):
     g = gate(pool={"min_pick_gap": "5s"}, **FLAT)
     for _ in range(6):
         assert g.ask().status == 200
+        time.sleep(0.005)  # picks are told apart by the millisecond
     creds = up.creds()
     assert len(set(creds[:3])) == 3
     assert creds[3:] == creds[:3]
@@ -145,62 +145,11 @@ def test_weight_zero_is_never_drawn(up, gate):
 
 
 def test_all_weights_zero_is_uniform(up, gate):
-    g = gate(
-        accounts=2,
-        pool={"min_pick_gap": "0s"},
-        account={"A1": {"weight": 0}, "A2": {"weight": 0}},
-        **FLAT
-    )
+    nothing = {"success_factor": 0, "idle_weight_per_hour": 0, "credit_factor": 0}
+    g = gate(accounts=2, pool={"min_pick_gap": "0s", **nothing}, **FLAT)
     for _ in range(30):
         g.ask()
     assert {K1, K2} == set(up.creds())
-
-
-def test_round_robin_has_one_cursor_for_all_processes(up, gate):
-    g = gate(workers=3, pool={"strategy": "round-robin"}, **FLAT)
-    for _ in range(9):
-        g.ask()
-    assert collections.Counter(up.creds()) == {K1: 3, K2: 3, K3: 3}
-    assert up.creds()[:3] == up.creds()[3:6] == up.creds()[6:]
-
-
-def test_fill_first(up, gate):
-    g = gate(pool={"strategy": "fill-first"}, **FLAT)
-    for _ in range(5):
-        g.ask()
-    assert len(set(up.creds())) == 1
-
-
-def test_least_recently_used(up, gate):
-    g = gate(pool={"strategy": "lru"}, **FLAT)
-    for _ in range(6):
-        g.ask()
-    assert len(set(up.creds()[:3])) == 3 and up.creds()[3:] == up.creds()[:3]
-
-
-def test_least_in_flight(up, gate):
-    up.default(slow(0.3))
-    g = gate(workers=6, pool={"strategy": "least-in-flight"}, **FLAT)
-    together(6, lambda i: g.ask())
-    assert collections.Counter(up.creds()) == {K1: 2, K2: 2, K3: 2}
-
-
-def test_weighted_random_follows_weights(up, gate):
-    g = gate(
-        accounts=2, pool={"strategy": "weighted-random"}, account={"A1": {"weight": 9}}, **FLAT
-    )
-    for _ in range(60):
-        g.ask()
-    assert up.count(K1) > 35, up.count(K1)  # 54 expected; below 35 once in 10^11
-
-
-def test_weighted_round_robin_is_exact(up, gate):
-    g = gate(
-        accounts=2, pool={"strategy": "weighted-round-robin"}, account={"A1": {"weight": 3}}, **FLAT
-    )
-    for _ in range(16):
-        g.ask()
-    assert (up.count(K1), up.count(K2)) == (12, 4)
 
 
 def test_account_switched_off(up, gate):
