@@ -49,6 +49,19 @@ flush(void *io)
 	return FCGX_FFlush(f->request.out) >= 0;
 }
 
+/* An empty record of the error stream: nothing to a peer that reads, a reset from one that is gone (TCP). */
+static void
+probe(void *io)
+{
+	const struct fcgi *f = io;
+	unsigned id = (unsigned)f->request.requestId;
+	unsigned char record[8] = {
+	    1, 7, (unsigned char)(id >> 8 & 0xff), (unsigned char)(id & 0xff)};
+
+	if (send(f->request.ipcFd, record, sizeof record, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return; /* the next poll shows it */
+}
+
 struct fcgi *
 fcgi_new(void)
 {
@@ -56,8 +69,12 @@ fcgi_new(void)
 
 	if (f == NULL || FCGX_InitRequest(&f->request, -1, 0) != 0)
 		die("libfcgi does not start");
-	f->exchange = (struct exchange){
-	    .client_fd = -1, .io = f, .read = read_body, .write = write_bytes, .flush = flush};
+	f->exchange = (struct exchange){.client_fd = -1,
+	    .io = f,
+	    .read = read_body,
+	    .write = write_bytes,
+	    .flush = flush,
+	    .probe = probe};
 	return f;
 }
 

@@ -4,11 +4,14 @@
 
 #define HELD_MAX (1024 * 1024) /* preamble beyond this commits: SPEC.md section 5 */
 #define ERROR_BODY_MAX 65536   /* of it is classified */
-#define END_GRACE_MS 5         /* for the end of the chunked body behind the terminal event: keeps the connection */
+#define END_GRACE_MS \
+	5 /* for the end of the chunked body behind the terminal event: keeps the connection */
 #define HEARTBEAT ": hb\n\n"
+#define PROBE_MS 250 /* silence before a half-closed client is written to */
+#define PROBES_MAX 4
 
 enum mode {
-	MODE_OPEN,  /* no byte of the body yet that tells */
+	MODE_OPEN, /* no byte of the body yet that tells */
 	MODE_EVENTS,
 	MODE_PLAIN,
 };
@@ -16,9 +19,9 @@ enum mode {
 /* Why we ended a transfer ourselves. */
 enum stop {
 	STOP_NOT,
-	STOP_END,       /* the terminal event */
-	STOP_ERROR,     /* an in-band error */
-	STOP_EMPTY,     /* a terminal event with nothing before it */
+	STOP_END,   /* the terminal event */
+	STOP_ERROR, /* an in-band error */
+	STOP_EMPTY, /* a terminal event with nothing before it */
 	STOP_CLIENT,
 	STOP_DRAIN,
 	STOP_TIMEOUT,
@@ -38,9 +41,11 @@ struct transfer {
 	struct reset_headers headers;
 	enum mode mode;
 	enum stop stop;
-	bool dirty;            /* written since the last flush */
-	bool error_relayed;    /* the upstream's own error event went to the client */
-	bool last_ends_blank;  /* what was relayed last ended with an empty line */
+	bool dirty;           /* written since the last flush */
+	bool error_relayed;   /* the upstream's own error event went to the client */
+	bool last_ends_blank; /* what was relayed last ended with an empty line */
+	bool probed;          /* a half-closed connection was written to */
+	unsigned probes; /* heartbeats that were to find out whether a half-closed client reads */
 	struct mono_ms last_byte, last_sent;
 	const char *timeout_text;
 };
@@ -57,7 +62,8 @@ on_header(struct span line, void *arg)
 		struct span rest = line, word;
 
 		t->headers = (struct reset_headers){.n = 0};
-		t->out->content_type = t->out->upstream_id = t->out->retry_after = (struct span){"", 0};
+		t->out->content_type = t->out->upstream_id = t->out->retry_after =
+		    (struct span){"", 0};
 		t->out->status = 0;
 		if (text_token(&rest, " ", &word) && text_token(&rest, " ", &word) &&
 		    text_i64(word, 100, 999, &status))
@@ -88,8 +94,8 @@ relay(struct transfer *t, struct span raw)
 
 	respond_bytes(t->task->respond, clean);
 	t->dirty = true;
-	t->last_ends_blank = text_ends(clean, "\n\n") || text_ends(clean, "\r\n\r\n") ||
-	    text_ends(clean, "\r\r");
+	t->last_ends_blank =
+	    text_ends(clean, "\n\n") || text_ends(clean, "\r\n\r\n") || text_ends(clean, "\r\r");
 	if (clean.p != raw.p)
 		arena_reset(t->scratch);
 }
@@ -273,12 +279,21 @@ until_timeout(struct transfer *t, struct mono_ms now)
 	return left;
 }
 
+/* How long a committed stream may be silent; 0 = for ever. */
+static int64_t
+heartbeat_ms(const struct transfer *t)
+{
+	if (t->task->watch->half_closed && t->probes < PROBES_MAX)
+		return PROBE_MS;
+	return t->policy->upstream.heartbeat_ms;
+}
+
 static void
 beat(struct transfer *t, struct mono_ms now)
 {
-	if (!committed(t) || t->policy->upstream.heartbeat_ms <= 0 ||
-	    now.v - t->last_sent.v < t->policy->upstream.heartbeat_ms)
+	if (!committed(t) || heartbeat_ms(t) <= 0 || now.v - t->last_sent.v < heartbeat_ms(t))
 		return;
+	t->probes += t->task->watch->half_closed;
 	respond_bytes(t->task->respond, SPAN(HEARTBEAT));
 	respond_flush(t->task->respond);
 	t->last_sent = now;
@@ -291,14 +306,16 @@ wait_ms(const struct transfer *t, int64_t left, struct mono_ms now)
 {
 	const struct watch *watch = t->task->watch;
 
-	if (committed(t) && t->policy->upstream.heartbeat_ms > 0) {
-		int64_t next = t->last_sent.v + t->policy->upstream.heartbeat_ms - now.v;
+	if (committed(t) && heartbeat_ms(t) > 0) {
+		int64_t next = t->last_sent.v + heartbeat_ms(t) - now.v;
 
 		if (next < left)
 			left = next;
 	}
 	if (watch->stopping && watch->stop_by.v - now.v < left)
 		left = watch->stop_by.v - now.v;
+	if (watch->half_closed && !committed(t) && left > WATCH_HALF_CLOSED_MS / 4)
+		left = WATCH_HALF_CLOSED_MS / 4;
 	return left < 1 ? 1 : left > 60000 ? 60000 : left;
 }
 
@@ -308,6 +325,13 @@ look_around(struct transfer *t, struct mono_ms now)
 {
 	if (t->stop != STOP_NOT)
 		return;
+	if (t->task->watch->half_closed && !t->probed && t->task->respond->x->probe != NULL) {
+		t->probed = true;
+		t->task->respond->x->probe(t->task->respond->x->io);
+	}
+	if (t->task->watch->half_closed && !committed(t) &&
+	    now.v - t->task->watch->half_closed_at.v >= WATCH_HALF_CLOSED_MS)
+		t->task->watch->client_gone = true;
 	if (t->task->watch->client_gone)
 		t->stop = STOP_CLIENT;
 	else if (watch_must_end(t->task->watch, now))
@@ -342,19 +366,19 @@ take_last(struct transfer *t)
 {
 	struct sse_event event;
 
-	if (t->mode != MODE_EVENTS || t->stop != STOP_NOT || !sse_last(&t->sse, &event))
-		return;
-	if (event.has_data && !text_is(event.data, "[DONE]") &&
-	    scan_pick(event.data, NULL, NULL, 0, NULL) != ERR_OK)
-		return;
-	on_event(t, &event);
+	while (t->mode == MODE_EVENTS && t->stop == STOP_NOT && sse_last(&t->sse, &event)) {
+		if (event.has_data && !text_is(event.data, "[DONE]") &&
+		    scan_pick(event.data, NULL, NULL, 0, NULL) != ERR_OK)
+			return;
+		on_event(t, &event);
+	}
 }
 
 static bool
 stream_is_whole(const struct transfer *t)
 {
 	return t->mode == MODE_EVENTS && (t->out->tap.ended || t->out->tap.finished) &&
-	    t->stop != STOP_ERROR;
+	       t->stop != STOP_ERROR && t->stop != STOP_EMPTY;
 }
 
 static bool
@@ -383,20 +407,23 @@ found(struct transfer *t, enum verdict verdict, const char *rule, const char *me
 static void
 classify(struct transfer *t)
 {
-	struct span body = t->stop == STOP_ERROR ? buf_text(t->error_event) : buf_text(t->body);
+	/* redacted before it is read: what the classifier quotes goes into the store and to the client */
+	struct span raw = t->stop == STOP_ERROR ? buf_text(t->error_event) : buf_text(t->body);
+	struct span body = redact_all(t->task->conf, t->task->arena,
+	    (struct span){raw.p, raw.n < ERROR_BODY_MAX ? raw.n : ERROR_BODY_MAX});
 	struct classify_answer answer = {
 	    .transport = t->out->transport,
 	    .status = t->out->status,
 	    .content_type = t->out->content_type,
-	    .body = {body.p, body.n < ERROR_BODY_MAX ? body.n : ERROR_BODY_MAX},
+	    .body = body,
 	    .in_band = t->stop == STOP_ERROR || is_success(t),
 	    .headers = &t->headers,
 	    .judged = t->task->dialect->judged,
 	    .model = t->task->model,
 	};
 
-	classify_answer(t->task->arena, t->task->call->channel, &answer, t->task->wall(),
-	    &t->out->finding);
+	classify_answer(
+	    t->task->arena, t->task->call->channel, &answer, t->task->wall(), &t->out->finding);
 }
 
 static void
@@ -429,8 +456,8 @@ conclude(struct transfer *t, const struct upstream_end *end)
 		t->out->transport = TRANSPORT_TRUNCATED;
 	classify(t);
 	if (t->out->finding.message[0] == '\0' && end->text[0] != '\0')
-		text_clean(t->out->finding.message, sizeof t->out->finding.message,
-		    text_span(end->text));
+		text_clean(
+		    t->out->finding.message, sizeof t->out->finding.message, text_span(end->text));
 }
 
 /* After the commit every stream ends in the protocol's own way, or in an error event. Flushed by the caller's end. */
@@ -439,25 +466,25 @@ close_stream(struct transfer *t)
 {
 	const struct classify_finding *f = &t->out->finding;
 	struct respond *r = t->task->respond;
-	int status = f->verdict == VERDICT_OK   ? 200
-	    : t->out->stopped                   ? 503
-	    : verdict_table[f->verdict].status > 0 ? verdict_table[f->verdict].status
-	                                           : 502;
+	int status = f->verdict == VERDICT_OK               ? 200
+	             : t->out->stopped                      ? 503
+	             : verdict_table[f->verdict].status > 0 ? verdict_table[f->verdict].status
+	                                                    : 502;
 
 	if (!committed(t) || r->gone || (f->verdict == VERDICT_CANCELLED && !t->out->stopped))
 		return;
+	if (!t->last_ends_blank)
+		respond_bytes(r, SPAN("\n\n"));
 	if (f->verdict == VERDICT_OK && t->out->tap.ended)
 		return;
-	if (!t->last_ends_blank && t->stop != STOP_ERROR)
-		respond_bytes(r, SPAN("\n\n"));
 	if (f->verdict == VERDICT_OK) {
 		respond_bytes(r, text_span(t->task->dialect->end_marker));
 	} else if (!t->error_relayed) {
 		struct span message = text_span(
 		    f->message[0] != '\0' ? f->message : "the upstream broke off the answer");
 
-		respond_error_event(r, status, f->code[0] != '\0' ? f->code : "upstream_error",
-		    redact_apply(&t->redact, t->task->arena, message));
+		respond_error_event(
+		    r, status, f->code[0] != '\0' ? f->code : "upstream_error", message);
 	}
 }
 
@@ -506,7 +533,9 @@ forward_send(const struct forward_task *task, struct forward_outcome *outcome_ou
 	take_last(&t);
 	conclude(&t, &end);
 	close_stream(&t);
-	outcome_out->body = redact_apply(&t.redact, task->arena, buf_text(t.body));
+	outcome_out->body = outcome_out->finding.verdict == VERDICT_OK
+	                        ? redact_apply(&t.redact, task->arena, buf_text(t.body))
+	                        : redact_all(task->conf, task->arena, buf_text(t.body));
 	outcome_out->ended = task->clock();
 	sse_release(&t.sse);
 	arena_free(&t.scratch);

@@ -22,6 +22,7 @@ struct view {
 	bool has_probe;
 	size_t probe;
 	int64_t probe_until_ms;
+	unsigned sequence;       /* of the next pick within this millisecond */
 	uint32_t dead[DEAD_MAX]; /* account numbers with leases of dead workers */
 	unsigned ndead;
 };
@@ -112,8 +113,7 @@ judge_model(struct view *v, uint32_t number, int64_t *until_ms, bool *guessed)
 
 	if (cooldown_get(v->txn, ref, v->wish->model, &pair) != STORE_OK)
 		return SCORE_IN;
-	*until_ms = cooldown_clamp_ms(
-	    pair.row.until_ms, most_rest_ms(&v->channel->policy), v->now);
+	*until_ms = cooldown_clamp_ms(pair.row.until_ms, most_rest_ms(&v->channel->policy), v->now);
 	if (*until_ms <= v->now.v)
 		return SCORE_IN;
 	*guessed = pair.row.guessed;
@@ -122,7 +122,8 @@ judge_model(struct view *v, uint32_t number, int64_t *until_ms, bool *guessed)
 
 /* What the configuration alone says. */
 static enum score_out
-judge_settings(const struct view *v, const struct conf_account *account, const struct account_row *row)
+judge_settings(
+    const struct view *v, const struct conf_account *account, const struct account_row *row)
 {
 	struct span model = text_span(v->wish->model);
 
@@ -132,19 +133,26 @@ judge_settings(const struct view *v, const struct conf_account *account, const s
 		return SCORE_REALM;
 	if (model.n > 0 && !conf_serves(&account->models, model))
 		return SCORE_MODEL;
-	return account->weight > 0 ? SCORE_IN : SCORE_NO_WEIGHT;
+	return account->weight > 0 || v->pc->unweighted ? SCORE_IN : SCORE_NO_WEIGHT;
 }
+
+/* May a probe try a resting account before its time? */
+enum probing {
+	PROBE_GUESSED, /* nobody said how long it would rest */
+	PROBE_STATED,  /* only with all_cooling: any */
+	PROBE_NEVER,   /* out of credit */
+};
 
 /* The account that comes back first, of those that a probe may try before their time. */
 static void
-note_rest(struct view *v, size_t at, int64_t until_ms, bool may_probe)
+note_rest(struct view *v, size_t at, int64_t until_ms, enum probing probing)
 {
 	int all_cooling = v->channel->policy.pool.all_cooling;
 
 	if (v->reason.earliest.v == 0 || until_ms < v->reason.earliest.v)
 		v->reason.earliest.v = until_ms;
-	if (all_cooling == CONF_COOLING_OFF || was_tried(v->wish, at) ||
-	    (!may_probe && all_cooling == CONF_COOLING_GUESSED))
+	if (probing == PROBE_NEVER || all_cooling == CONF_COOLING_OFF || was_tried(v->wish, at) ||
+	    (probing == PROBE_STATED && all_cooling == CONF_COOLING_GUESSED))
 		return;
 	if (v->has_probe && until_ms >= v->probe_until_ms)
 		return;
@@ -175,7 +183,9 @@ judge_rest(struct view *v, size_t at, uint32_t number, const struct account_row 
 		until = model_until;
 	if (out != SCORE_IN)
 		note_rest(v, at, until,
-		    guessed && model_guessed && row->cool_kind != VERDICT_HARD_CREDIT);
+		    cool > v->now.v && row->cool_kind == VERDICT_HARD_CREDIT ? PROBE_NEVER
+		    : guessed && model_guessed                               ? PROBE_GUESSED
+		                                                             : PROBE_STATED);
 	return out;
 }
 
@@ -207,6 +217,7 @@ candidate_of(const struct conf_account *account, size_t at, const struct account
 	    .has_credits = stored || account->has_credits,
 	    .credits_micros = stored ? row->credits_micros : account->credits_micros,
 	    .picked = {row->flags & ACCOUNT_PICKED ? row->picked_ms : 0},
+	    .picked_sequence = row->picked_sequence,
 	    .success = row->success,
 	    .errors = row->errors,
 	};
@@ -216,12 +227,16 @@ typedef void visit_fn(struct view *v, struct score_board *board, size_t at, uint
     const struct account_row *row);
 
 static void
-visit_judge(struct view *v, struct score_board *board, size_t at, uint32_t number, const struct account_row *row)
+visit_judge(struct view *v, struct score_board *board, size_t at, uint32_t number,
+    const struct account_row *row)
 {
 	enum score_out out = judge(v, at, number, row);
 	struct score_candidate candidate;
 
 	v->pc->judged[at] = (uint8_t)out;
+	if (row->picked_ms == v->now.v && row->picked_sequence >= v->sequence)
+		v->sequence =
+		    row->picked_sequence < UINT8_MAX ? row->picked_sequence + 1u : UINT8_MAX;
 	if (out != SCORE_IN) {
 		v->reason.out[out]++;
 		return;
@@ -231,7 +246,8 @@ visit_judge(struct view *v, struct score_board *board, size_t at, uint32_t numbe
 }
 
 static void
-visit_offer(struct view *v, struct score_board *board, size_t at, uint32_t number, const struct account_row *row)
+visit_offer(struct view *v, struct score_board *board, size_t at, uint32_t number,
+    const struct account_row *row)
 {
 	struct score_candidate candidate;
 
@@ -274,9 +290,9 @@ rule_of(const struct conf_policy *policy)
 	    .idle_weight_per_hour = policy->pool.idle_weight_per_hour,
 	    .idle_weight_max = policy->pool.idle_weight_max,
 	    .min_pick_gap_ms = policy->pool.min_pick_gap_ms,
-	    .shortlist = shortlist < 1               ? 1
-	        : shortlist > SCORE_SHORT_MAX ? SCORE_SHORT_MAX
-	                                      : (unsigned)shortlist,
+	    .shortlist = shortlist < 1                 ? 1
+	                 : shortlist > SCORE_SHORT_MAX ? SCORE_SHORT_MAX
+	                                               : (unsigned)shortlist,
 	};
 }
 
@@ -385,6 +401,7 @@ take(struct view *v, const struct choice *choice, struct pick_lease *lease)
 		return rc == STORE_NONE ? STORE_BAD : rc;
 	row.picks++;
 	row.picked_ms = v->now.v;
+	row.picked_sequence = (uint8_t)v->sequence;
 	row.flags |= ACCOUNT_PICKED;
 	rc = account_put(v->txn, ref, &row);
 	if (rc == STORE_OK)
@@ -421,6 +438,7 @@ view_init(struct view *v, struct txn *txn, const struct slot *slot, const struct
 	v->now = now;
 	v->reason = (struct pick_reason){.result = PICK_NOBODY};
 	v->has_probe = false;
+	v->sequence = 0;
 	v->ndead = 0;
 	v->slots = wish->pool->slots;
 	v->slots->n = 0;
@@ -449,8 +467,9 @@ pick_in(struct txn *txn, void *arg)
 }
 
 enum err
-pick_take(struct env *env, const struct slot *slot, const struct pick_wish *wish, struct wall_ms now,
-    struct pick_lease *lease_out, struct pick_reason *reason_out, struct why *why)
+pick_take(struct env *env, const struct slot *slot, const struct pick_wish *wish,
+    struct wall_ms now, struct pick_lease *lease_out, struct pick_reason *reason_out,
+    struct why *why)
 {
 	struct job job = {.slot = slot, .wish = wish, .now = now};
 	enum store_rc rc = env_update(env, pick_in, &job);
@@ -465,8 +484,8 @@ pick_take(struct env *env, const struct slot *slot, const struct pick_wish *wish
 }
 
 enum store_rc
-pick_look(struct txn *txn, const struct slot *slot, const struct pick_wish *wish, struct wall_ms now,
-    struct pick_reason *reason_out)
+pick_look(struct txn *txn, const struct slot *slot, const struct pick_wish *wish,
+    struct wall_ms now, struct pick_reason *reason_out)
 {
 	struct score_rule rule = rule_of(&wish->pool->conf->channels[wish->channel].policy);
 	struct score_board board;

@@ -105,7 +105,8 @@ health_policy(const struct conf_policy *policy)
 }
 
 enum err
-pool_open(struct env *env, const struct conf *conf, bool create, struct pool **pool_out, struct why *why)
+pool_open(
+    struct env *env, const struct conf *conf, bool create, struct pool **pool_out, struct why *why)
 {
 	struct pool *pool = must_alloc(1, sizeof *pool);
 	struct enrolment e = {.conf = conf, .pool = pool};
@@ -122,6 +123,10 @@ pool_open(struct env *env, const struct conf *conf, bool create, struct pool **p
 		pc->naccounts = (uint32_t)conf->channels[i].naccounts;
 		pc->numbers = must_alloc(pc->naccounts, sizeof *pc->numbers);
 		pc->health = health_policy(&conf->channels[i].policy);
+		pc->unweighted = true;
+		for (size_t a = 0; a < conf->channels[i].naccounts; a++)
+			pc->unweighted =
+			    pc->unweighted && conf->channels[i].accounts[a].weight <= 0;
 	}
 	rc = env_view(env, enrol, &e);
 	if (rc == STORE_OK && create && e.stale) {

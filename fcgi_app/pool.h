@@ -18,8 +18,10 @@ struct pool_channel {
 	uint32_t naccounts;
 	uint32_t *numbers; /* [index in conf_channel.accounts] -> account number */
 	uint32_t top;      /* largest number + 1 */
-	uint32_t *indexes; /* [account number] -> index in conf_channel.accounts, UINT32_MAX = not configured */
+	uint32_t *
+	    indexes; /* [account number] -> index in conf_channel.accounts, UINT32_MAX = not configured */
 	struct health_policy health;
+	bool unweighted;     /* every account has weight 0: all are equal */
 	uint8_t *judged;     /* scratch of a pick, per configured account: enum score_out */
 	uint16_t *in_flight; /* scratch of a pick, per account number; all zero between picks */
 };

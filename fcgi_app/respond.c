@@ -8,8 +8,7 @@ reason_phrase(int status)
 	static const struct {
 		int status;
 		const char *phrase;
-	} table[] = {
-	    {200, "OK"}, {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"},
+	} table[] = {{200, "OK"}, {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"},
 	    {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
 	    {408, "Request Timeout"}, {413, "Content Too Large"}, {429, "Too Many Requests"},
 	    {500, "Internal Server Error"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},

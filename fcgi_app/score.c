@@ -69,13 +69,22 @@ score_terms(const struct score_board *board, const struct score_candidate *candi
 	double requests = (double)candidate->success + (double)candidate->errors;
 	struct score_terms terms = {.idle = idle_term(board, candidate->picked)};
 
-	if (candidate->has_credits && candidate->credits_micros > 0 && board->most_credits_micros > 0)
+	if (candidate->has_credits && candidate->credits_micros > 0 &&
+	    board->most_credits_micros > 0)
 		terms.credits = (double)candidate->credits_micros /
-		    (double)board->most_credits_micros * board->rule->credit_factor;
+		                (double)board->most_credits_micros * board->rule->credit_factor;
 	terms.success = board->rule->success_factor *
-	    (requests > 0 ? (double)candidate->success / requests : 0.5);
+	                (requests > 0 ? (double)candidate->success / requests : 0.5);
 	terms.weight = (terms.credits + terms.idle + terms.success) * candidate->weight;
 	return terms;
+}
+
+static bool
+picked_before(const struct score_candidate *a, const struct score_candidate *b)
+{
+	if (a->picked.v != b->picked.v)
+		return a->picked.v < b->picked.v;
+	return a->picked.v != 0 && a->picked_sequence < b->picked_sequence;
 }
 
 /* Does a come before b on the short list? */
@@ -87,8 +96,9 @@ before(const struct score_entry *a, const struct score_entry *b)
 
 	if (a->terms.weight > b->terms.weight || a->terms.weight < b->terms.weight)
 		return a->terms.weight > b->terms.weight;
-	if (a->candidate.picked.v != b->candidate.picked.v)
-		return a->candidate.picked.v < b->candidate.picked.v;
+	if (picked_before(&a->candidate, &b->candidate) ||
+	    picked_before(&b->candidate, &a->candidate))
+		return picked_before(&a->candidate, &b->candidate);
 	order = n == 0 ? 0 : memcmp(a->candidate.id.p, b->candidate.id.p, n);
 	return order != 0 ? order < 0 : a->candidate.id.n < b->candidate.id.n;
 }
@@ -108,8 +118,8 @@ score_offer(struct score_board *board, const struct score_candidate *candidate)
 		return SCORE_IN;
 	if (board->n < board->rule->shortlist)
 		board->n++;
-	memmove(&board->best[at + 1], &board->best[at],
-	    (board->n - 1 - at) * sizeof board->best[0]);
+	memmove(
+	    &board->best[at + 1], &board->best[at], (board->n - 1 - at) * sizeof board->best[0]);
 	board->best[at] = entry;
 	return SCORE_IN;
 }
@@ -129,7 +139,7 @@ least_recent(const struct score_board *board)
 	unsigned at = 0;
 
 	for (unsigned i = 1; i < board->n; i++)
-		if (board->best[i].candidate.picked.v < board->best[at].candidate.picked.v)
+		if (picked_before(&board->best[i].candidate, &board->best[at].candidate))
 			at = i;
 	return board->best[at].candidate.account;
 }

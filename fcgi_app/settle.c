@@ -42,7 +42,8 @@ add_event(struct job *job, enum journal_level level, const char *cause)
 	    .at_ms = job->now.v,
 	};
 	text_clean(event->channel, sizeof event->channel, channel->name);
-	text_clean(event->account, sizeof event->account, channel->accounts[job->lease->account].id);
+	text_clean(
+	    event->account, sizeof event->account, channel->accounts[job->lease->account].id);
 	snprintf(event->cause, sizeof event->cause, "%s", cause);
 	if (job->outcome->finding->rule != NULL)
 		text_clean(event->rule, sizeof event->rule, text_span(job->outcome->finding->rule));
@@ -50,7 +51,8 @@ add_event(struct job *job, enum journal_level level, const char *cause)
 }
 
 static void
-event_states(struct journal_row *event, const char *from, const char *to, int64_t old_ms, int64_t new_ms)
+event_states(
+    struct journal_row *event, const char *from, const char *to, int64_t old_ms, int64_t new_ms)
 {
 	if (event == NULL)
 		return;
@@ -174,7 +176,7 @@ count_failure(struct job *job, const struct verdict_row *row)
 	enum verdict verdict = job->outcome->finding->verdict;
 	const struct health_policy *policy = &job->pool->channels[job->lease->channel].health;
 
-	if (row->error || row->counts) {
+	if (row->error || row->counts || row->channel_counts) {
 		job->stat.last_error_ms = job->now.v;
 		job->stat.last_kind = (uint8_t)verdict;
 		job->stat.last_status = (uint16_t)job->outcome->finding->status;
@@ -184,8 +186,10 @@ count_failure(struct job *job, const struct verdict_row *row)
 	if (row->counts) {
 		bool network = verdict == VERDICT_NETWORK || verdict == VERDICT_AUTH_FAILED;
 
-		health_failure(
-		    &job->row, job->lease->pick, policy, network, job->now, &job->change);
+		/* a probe made while resting never escalates: it counts as part of the incident it probes */
+		health_failure(&job->row,
+		    job->lease->kind == SLOT_PROBE ? job->row.failed_pick : job->lease->pick,
+		    policy, network, job->now, &job->change);
 		account_window_add(&job->stat, true);
 	} else if (row->error) {
 		job->row.errors++;
@@ -194,7 +198,8 @@ count_failure(struct job *job, const struct verdict_row *row)
 		health_session_dead(&job->row, policy, &job->change);
 	if (verdict == VERDICT_AUTH_FAILED)
 		health_auth_failed(&job->row, policy, &job->change);
-	if (verdict == VERDICT_SOFT_RATE && job->change.new_incident && job->row.soft_streak < UINT8_MAX)
+	if (verdict == VERDICT_SOFT_RATE && job->change.new_incident &&
+	    job->row.soft_streak < UINT8_MAX)
 		job->row.soft_streak++;
 }
 
@@ -208,15 +213,17 @@ report_change(struct job *job, enum health_state before, int64_t until_before)
 	const char *from = health_state_name(before), *to = health_state_name(after);
 
 	if (job->change.disabled)
-		event_states(add_event(job, JOURNAL_ALERT, kind), from, "disabled", until_before, 0);
+		event_states(
+		    add_event(job, JOURNAL_ALERT, kind), from, "disabled", until_before, 0);
 	if (job->change.breaker_opened)
 		event_states(add_event(job, JOURNAL_WARN, "breaker"), from, to,
 		    job->change.old_until_ms, job->row.breaker_until_ms);
 	if (job->change.cool_set && !job->change.breaker_opened)
-		event_states(add_event(job,
-		                 job->outcome->finding->verdict == VERDICT_HARD_CREDIT ? JOURNAL_WARN
-		                                                                      : JOURNAL_INFO,
-		                 kind),
+		event_states(
+		    add_event(job,
+		        job->outcome->finding->verdict == VERDICT_HARD_CREDIT ? JOURNAL_WARN
+		                                                              : JOURNAL_INFO,
+		        kind),
 		    from, to, until_before, until);
 }
 
@@ -236,15 +243,16 @@ apply_failure(struct txn *txn, struct job *job)
 	if (rest.rests && row->rest == REST_MODEL) {
 		rc = rest_model(txn, job, &rest);
 	} else if (rest.rests) {
-		health_rest(&job->row, (uint8_t)finding->verdict, rest.guessed, rest.until.v,
-		    &job->change);
+		health_rest(
+		    &job->row, (uint8_t)finding->verdict, rest.guessed, rest.until.v, &job->change);
 		if (job->change.cool_set) {
 			job->stat.reset_at_ms = rest.reset_at.v;
 			job->stat.cool_status = (uint16_t)finding->status;
 		}
 	}
 	report_change(job, before, until_before);
-	if (rc == STORE_OK && (job->change.cool_set || job->change.disabled || job->change.breaker_opened))
+	if (rc == STORE_OK &&
+	    (job->change.cool_set || job->change.disabled || job->change.breaker_opened))
 		rc = write_note(txn, job, job->change.disabled);
 	return rc;
 }
@@ -297,9 +305,9 @@ settle_in(struct txn *txn, void *arg)
 }
 
 enum err
-settle_lease(struct env *env, const struct slot *slot, const struct pool *pool, struct pick_lease *lease,
-    const struct settle_outcome *outcome, struct wall_ms now, struct settle_report *report_out,
-    struct why *why)
+settle_lease(struct env *env, const struct slot *slot, const struct pool *pool,
+    struct pick_lease *lease, const struct settle_outcome *outcome, struct wall_ms now,
+    struct settle_report *report_out, struct why *why)
 {
 	struct job job = {
 	    .slot = slot, .pool = pool, .lease = lease, .outcome = outcome, .now = now};

@@ -22,10 +22,10 @@ struct upstream {
 	char error[CURL_ERROR_SIZE];
 };
 
-#define SET(up, option, value)                                                                     \
-	do {                                                                                       \
-		if (curl_easy_setopt((up)->easy, (option), (value)) != CURLE_OK)                   \
-			die("libcurl refuses %s", #option);                                        \
+#define SET(up, option, value)                                                   \
+	do {                                                                     \
+		if (curl_easy_setopt((up)->easy, (option), (value)) != CURLE_OK) \
+			die("libcurl refuses %s", #option);                      \
 	} while (0)
 
 static size_t
@@ -220,13 +220,14 @@ set_body(struct upstream *up, const struct upstream_call *call)
 }
 
 enum err
-upstream_begin(struct upstream *up, struct arena *arena, const struct upstream_call *call, struct why *why)
+upstream_begin(
+    struct upstream *up, struct arena *arena, const struct upstream_call *call, struct why *why)
 {
 	const struct conf_policy *policy = &call->channel->policy;
 	struct span proxy =
 	    call->account->proxy.n > 0 ? call->account->proxy : policy->upstream.proxy;
-	char *url = arena_print(arena, "%.*s%s", (int)call->channel->base_url.n,
-	    call->channel->base_url.p, call->path);
+	char *url = arena_print(
+	    arena, "%.*s%s", (int)call->channel->base_url.n, call->channel->base_url.p, call->path);
 
 	up->call = call;
 	up->handed = 0;
@@ -235,8 +236,8 @@ upstream_begin(struct upstream *up, struct arena *arena, const struct upstream_c
 	up->code = CURLE_OK;
 	up->error[0] = '\0';
 	up->store = text_starts_fold(call->channel->base_url, "https:")
-	    ? trust_store(up->trust, call->channel)
-	    : NULL;
+	                ? trust_store(up->trust, call->channel)
+	                : NULL;
 	SET(up, CURLOPT_URL, url);
 	SET(up, CURLOPT_PROXY, proxy.n > 0 ? arena_z(arena, proxy) : "");
 	SET(up, CURLOPT_CONNECTTIMEOUT_MS, (long)policy->upstream.connect_timeout_ms);
@@ -253,15 +254,16 @@ static void
 wait_for_more(struct upstream *up, struct watch *watch, int64_t wait_ms, struct mono_ms now)
 {
 	struct curl_waitfd fds[2] = {{.fd = watch->signal_fd, .events = CURL_WAIT_POLLIN},
-	    {.fd = watch->client_fd, .events = CURL_WAIT_POLLIN}};
+	    {.fd = watch->client_fd,
+	        .events = watch_client_events(watch) == 0 ? 0 : CURL_WAIT_POLLIN}};
 	unsigned n = watch->client_fd < 0 ? 1 : 2;
 
 	if (curl_multi_poll(up->multi, fds, n, (int)wait_ms, NULL) != CURLM_OK)
 		return;
 	if (fds[0].revents != 0)
 		watch_signals(watch, now);
-	if (n == 2 && fds[1].revents != 0)
-		watch_client(watch);
+	if (n == 2 && (fds[1].revents != 0 || watch->half_closed))
+		watch_client(watch, now);
 }
 
 enum upstream_step
@@ -292,8 +294,9 @@ transport_of(const struct upstream *up, bool answered, bool reused)
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CACERT_BADFILE:
 	case CURLE_SSL_ISSUER_ERROR: return TRANSPORT_TLS;
-	case CURLE_OUT_OF_MEMORY: return TRANSPORT_TOO_BIG; /* a header line beyond libcurl's limit */
-	case CURLE_ABORTED_BY_CALLBACK: /* a second sending was refused */
+	case CURLE_OUT_OF_MEMORY:
+		return TRANSPORT_TOO_BIG; /* a header line beyond libcurl's limit */
+	case CURLE_ABORTED_BY_CALLBACK:   /* a second sending was refused */
 	case CURLE_SEND_FAIL_REWIND: return TRANSPORT_REUSED;
 	case CURLE_GOT_NOTHING:
 	case CURLE_SEND_ERROR:

@@ -1,6 +1,5 @@
 #include "store/health.h"
 
-
 enum health_state
 health_state(const struct account_row *row, struct wall_ms now)
 {
@@ -12,8 +11,9 @@ health_state(const struct account_row *row, struct wall_ms now)
 const char *
 health_state_name(enum health_state state)
 {
-	static const char *const names[] = {
-	    [HEALTH_ACTIVE] = "active", [HEALTH_COOLING] = "cooling", [HEALTH_DISABLED] = "disabled"};
+	static const char *const names[] = {[HEALTH_ACTIVE] = "active",
+	    [HEALTH_COOLING] = "cooling",
+	    [HEALTH_DISABLED] = "disabled"};
 
 	return names[state];
 }
@@ -44,7 +44,8 @@ end_cooldown(struct account_row *row)
 }
 
 void
-health_success(struct account_row *row, uint32_t pick, struct wall_ms now, struct health_change *change)
+health_success(
+    struct account_row *row, uint32_t pick, struct wall_ms now, struct health_change *change)
 {
 	int64_t before = health_until_ms(row, now);
 
@@ -63,8 +64,8 @@ health_success(struct account_row *row, uint32_t pick, struct wall_ms now, struc
 }
 
 void
-health_failure(struct account_row *row, uint32_t pick, const struct health_policy *policy, bool network,
-    struct wall_ms now, struct health_change *change)
+health_failure(struct account_row *row, uint32_t pick, const struct health_policy *policy,
+    bool network, struct wall_ms now, struct health_change *change)
 {
 	size_t step = row->breaker_step;
 	int64_t until;
@@ -113,19 +114,22 @@ disable_at(struct account_row *row, uint8_t *count, int64_t limit, struct health
 }
 
 void
-health_session_dead(struct account_row *row, const struct health_policy *policy, struct health_change *change)
+health_session_dead(
+    struct account_row *row, const struct health_policy *policy, struct health_change *change)
 {
 	disable_at(row, &row->session_dead, policy->session_dead_after, change);
 }
 
 void
-health_auth_failed(struct account_row *row, const struct health_policy *policy, struct health_change *change)
+health_auth_failed(
+    struct account_row *row, const struct health_policy *policy, struct health_change *change)
 {
 	disable_at(row, &row->auth_failed, policy->auth_failed_after, change);
 }
 
 void
-health_rest(struct account_row *row, uint8_t kind, bool guessed, int64_t until_ms, struct health_change *change)
+health_rest(struct account_row *row, uint8_t kind, bool guessed, int64_t until_ms,
+    struct health_change *change)
 {
 	change->old_until_ms = row->cool_until_ms;
 	if (until_ms <= row->cool_until_ms)
@@ -157,8 +161,8 @@ health_order(struct account_row *row, enum health_order order)
 		row->fails = row->consecutive = 0;
 	}
 	if (order == HEALTH_ENABLE || order == HEALTH_REVIVE) {
-		row->flags &= (uint8_t) ~(ACCOUNT_DISABLED | ACCOUNT_BY_FAILURES | ACCOUNT_BY_OPERATOR |
-		    ACCOUNT_BREAKER_NET);
+		row->flags &= (uint8_t) ~(ACCOUNT_DISABLED | ACCOUNT_BY_FAILURES |
+		                          ACCOUNT_BY_OPERATOR | ACCOUNT_BREAKER_NET);
 		row->session_dead = row->auth_failed = 0;
 	}
 }

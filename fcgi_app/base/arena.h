@@ -17,7 +17,8 @@ void arena_free(struct arena **arena);
 /* Free all, keep one block for the next request. */
 void arena_reset(struct arena *arena);
 
-void *arena_alloc(struct arena *arena, size_t n) __attribute__((malloc, returns_nonnull)); /* zeroed */
+void *arena_alloc(struct arena *arena, size_t n)
+    __attribute__((malloc, returns_nonnull)); /* zeroed */
 char *arena_z(struct arena *arena, struct span s) __attribute__((returns_nonnull));
 struct span arena_copy(struct arena *arena, struct span s);
 char *arena_print(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -19,7 +19,8 @@ struct buf {
 void buf_init(struct buf *b, size_t max_bytes);
 void buf_release(struct buf *b); /* as after init */
 void buf_clear(struct buf *b);   /* empty, memory kept */
-void buf_shrink(struct buf *b, size_t keep_bytes); /* empty; memory given back if it is more than that */
+void buf_shrink(
+    struct buf *b, size_t keep_bytes); /* empty; memory given back if it is more than that */
 
 void buf_add(struct buf *b, const void *bytes, size_t n);
 void buf_span(struct buf *b, struct span s);

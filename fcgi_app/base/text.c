@@ -243,10 +243,18 @@ text_cut(struct span a, size_t n)
 {
 	if (n >= a.n)
 		return a.n;
-	for (size_t back = 0; back < 4 && back < n; back++)
+	for (size_t back = 0; back < 4 && back <= n; back++)
 		if (((unsigned char)a.p[n - back] & 0xc0) != 0x80)
 			return n - back;
 	return n;
+}
+
+/* C0, DEL and C1: the last is how some terminals spell escape sequences. */
+static bool
+is_control(const unsigned char *s, size_t step)
+{
+	return (step == 1 && (s[0] < 0x20 || s[0] == 0x7f)) ||
+	       (step == 2 && s[0] == 0xc2 && s[1] < 0xa0);
 }
 
 size_t
@@ -257,8 +265,11 @@ text_clean(char *dst, size_t cap, struct span a)
 	while (i < n) {
 		size_t step = utf8_step((const unsigned char *)a.p + i, n - i);
 
-		if (step == 0 || (step == 1 && ((unsigned char)a.p[i] < 0x20 || a.p[i] == 0x7f))) {
-			dst[i++] = '?';
+		if (step == 0 || is_control((const unsigned char *)a.p + i, step)) {
+			dst[i] = '?';
+			if (step == 2)
+				dst[i + 1] = '?';
+			i += step == 0 ? 1 : step;
 			continue;
 		}
 		memcpy(dst + i, a.p + i, step);

@@ -15,7 +15,7 @@ struct targets {
 	size_t n;
 	struct target {
 		size_t channel, account;
-	} *at;
+	} * at;
 };
 
 struct order {
@@ -44,12 +44,14 @@ add_target(struct targets *targets, size_t channel, size_t account)
 
 /* Every account that the filters take; "" takes any. */
 static void
-add_matching(struct targets *targets, const struct conf *conf, const char *channel, const char *realm)
+add_matching(
+    struct targets *targets, const struct conf *conf, const char *channel, const char *realm)
 {
 	for (size_t c = 0; c < conf->nchannels; c++)
 		for (size_t i = 0; i < conf->channels[c].naccounts; i++)
 			if ((channel[0] == '\0' || text_is(conf->channels[c].name, channel)) &&
-			    (realm[0] == '\0' || text_is(conf->channels[c].accounts[i].realm, realm)))
+			    (realm[0] == '\0' ||
+			        text_is(conf->channels[c].accounts[i].realm, realm)))
 				add_target(targets, c, i);
 }
 
@@ -112,7 +114,8 @@ change_usage(struct ctl *ctl, enum health_order verb)
 
 /* Fill targets from the command line: CTL_DONE, or the exit status. */
 static int
-read_targets(struct ctl *ctl, const struct attach *a, enum health_order verb, char **words, struct targets *targets)
+read_targets(struct ctl *ctl, const struct attach *a, enum health_order verb, char **words,
+    struct targets *targets)
 {
 	const char *channel = "", *realm = "";
 	bool all = false;

@@ -57,7 +57,8 @@ dialect_settle(struct dialect_tap *tap, size_t prompt_bytes)
 	/* some hosts count cached tokens beside the prompt, reasoning beside the completion */
 	if (u->cached > u->prompt)
 		u->prompt += u->cached;
-	if (u->total > u->prompt + u->completion)
-		u->completion = u->total - u->prompt;
+	if (u->reasoning > u->completion ||
+	    (u->reasoning > 0 && u->total == u->prompt + u->completion + u->reasoning))
+		u->completion += u->reasoning;
 	u->total = u->prompt + u->completion;
 }
