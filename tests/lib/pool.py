@@ -78,7 +78,7 @@ def config(base_url, accounts=3, tiers=True, account={}, channel={}, **sections)
             "idle_timeout": "5s",
             "plain_timeout": "8s",
         },
-        "pool": {"queue_size": 0},
+        "pool": {"queue_size": 0, "queue_timeout": "0s"},
         "probe": {"recover_every": "0s"},
         "channels": {
             "oa": merge(
@@ -119,11 +119,10 @@ class Pool:
         self.path = os.path.join(self.dir, "sluice.json")
         self.log_path = os.path.join(self.dir, "log")
         self.workers, self.allow = workers, list(allow)
-        self.env = {
-            "PATH": os.environ["PATH"],
-            "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1",
-            **(env or {}),
-        }
+        self.env = {"PATH": os.environ["PATH"], **(env or {})}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
+            if name in os.environ:
+                self.env.setdefault(name, os.environ[name])
         if listen == "unix":
             self.address = "unix:" + os.path.join(self.dir, "s")
         else:

@@ -91,6 +91,43 @@ def test_only_full_accounts(up, gate):
     g.assert_clean()
 
 
+def test_full_accounts_are_waited_for(up, gate):
+    """SPEC 7 (a): up to queue_timeout, then 429."""
+    up.default(slow(0.4))
+    waits = {"max_in_flight": 1, "queue_size": 8, "queue_timeout": "600ms"}
+    g = gate(accounts=1, workers=4, pool=waits)
+    answers = together(3, lambda i: g.ask())
+    assert sorted(a.status for a in answers) == [200, 200, 429]
+    assert up.max_in_flight[K1] == 1
+    late = next(a for a in answers if a.status == 429)
+    assert 0.5 < late.took < 0.9 and late.error["code"] == "pool_exhausted"
+
+
+def test_a_queue_of_size_0_does_not_wait(up, gate):
+    up.default(slow(0.8))
+    g = gate(accounts=1, pool={"max_in_flight": 1, "queue_size": 0, "queue_timeout": "3s"})
+    first = g.open(stream=False)
+    up.wait_for(1)
+    a = g.ask()
+    assert a.status == 429 and a.took < 0.3
+    first.finish()
+
+
+def test_client_leaves_while_it_waits_for_room(up, gate):
+    up.script(K1, slow(0.6))
+    waits = {"max_in_flight": 1, "queue_size": 8, "queue_timeout": "5s"}
+    g = gate(accounts=1, pool=waits)
+    first = g.open(stream=False)
+    up.wait_for(1)
+    second = g.open(stream=False)
+    time.sleep(0.2)
+    second.close()
+    assert first.finish().status == 200
+    time.sleep(0.2)
+    assert up.count() == 1
+    g.assert_clean()
+
+
 def test_an_account_is_tried_once_for_a_request(up, gate):
     up.default(error(500))
     g = gate(accounts=5, upstream={"max_attempts": 4}, **FLAT)

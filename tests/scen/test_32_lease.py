@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lib.answers import chunk, hang, slow, sse, stream
+from lib.answers import chat_chunks, chunk, hang, slow, sse, stream
 from lib import fcgi
 from lib.pool import K1
 from lib.upstream import wait_until
@@ -102,16 +102,28 @@ def test_cancelled_usage_is_estimated(up, gate):
 
 
 @pytest.mark.parametrize("listen", ["unix", "tcp"])
-def test_half_closed_by_the_web_server(up, gate, listen):
-    """LEASE-06: on this side of the web server an end of file means that the client has gone: lighttpd
-    with tcp-fin-propagate says it so (hosting.md 3). A client's own half close never comes this far.
+def test_half_close_is_no_disconnect(up, gate, listen):
+    """LEASE-06 (a): the whole answer still comes."""
+    up.script(K1, slow(0.4, stream(chat_chunks("a", "b"), "events", gap=0.1)))
+    g = gate(listen=listen)
+    a = g.open()
+    a.wire.half_close()
+    assert a.finish().body == sse(chat_chunks("a", "b"))
+    g.assert_clean()
+    assert g.account()["success"] == 1
+
+
+@pytest.mark.parametrize("listen", ["unix", "tcp"])
+def test_half_close_while_the_upstream_is_silent(up, gate, listen):
+    """LEASE-06 (b): it is also how lighttpd's tcp-fin-propagate says that the client has gone
+    (hosting.md 3), so it must not hold a lease for long.
     """
     up.script(K1, hang())
     g = gate(listen=listen)
     a = g.open()
     up.wait_for(1)
     a.wire.half_close()
-    wait_until(lambda: up.requests[0].aborted_at, 2, "the upstream was closed")
+    wait_until(lambda: up.requests[0].aborted_at, 3, "the upstream was closed")
     wait_until(lambda: g.in_flight() == 0, 1, "the lease is free")
     g.assert_clean()
     a.close()
