@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 here=$PWD
-build=${B:-build}
+build=${SLUICE_BUILD:-build}
 [ -x "$build/sluice.fcgi" ] && [ -x "$build/sluicectl" ] || { echo "demo: run make first" >&2; exit 1; }
 lighttpd=$(PATH=$PATH:/usr/sbin command -v lighttpd) && command -v curl >/dev/null ||
 	{ echo "demo: needs lighttpd and curl" >&2; exit 1; }
