@@ -8,10 +8,14 @@
 #include "exchange.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define MEMORY_PARAMS_MAX 32
 
 struct memory {
 	struct exchange x;
+	char *params[MEMORY_PARAMS_MAX + 1]; /* copies */
 	struct span body;
 	size_t read_n, piece; /* bytes a read, 0 = all that fit */
 	int read_errno;       /* at the end of the body, instead of its end */
@@ -62,13 +66,15 @@ memory_flush(void *io)
 	return !m->flush_fails;
 }
 
-/* `params` is NULL-terminated and outlives it. Ends with memory_release(). */
+/* `params` is NULL-terminated; it is copied, the body is not. Ends with memory_release(). */
 static inline void
-memory_init(struct memory *m, char **params, struct span body)
+memory_init(struct memory *m, const char *const *params, struct span body)
 {
 	*m = (struct memory){.body = body, .writes_left = SIZE_MAX};
+	for (size_t i = 0; i < MEMORY_PARAMS_MAX && params[i] != NULL; i++)
+		m->params[i] = strdup(params[i]);
 	buf_init(&m->out, (size_t)64 << 20);
-	m->x = (struct exchange){.params = params,
+	m->x = (struct exchange){.params = m->params,
 	    .client_fd = -1,
 	    .io = m,
 	    .read = memory_read,
@@ -79,6 +85,8 @@ memory_init(struct memory *m, char **params, struct span body)
 static inline void
 memory_release(struct memory *m)
 {
+	for (char **p = m->params; *p != NULL; p++)
+		free(*p);
 	buf_release(&m->out);
 }
 
