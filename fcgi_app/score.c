@@ -21,33 +21,76 @@ score_out_name(enum score_out out)
 	    [SCORE_FULL] = "full",
 	    [SCORE_QUOTA] = "quota used up",
 	    [SCORE_TIER] = "a better priority is free",
+	    [SCORE_COST] = "a cheaper tier is free",
+	    [SCORE_BOUND] = "has sessions, others have none",
 	};
 
 	return names[out];
 }
 
 void
-score_begin(struct score_board *board, const struct score_rule *rule, struct wall_ms now)
+score_begin(
+    struct score_board *board, const struct score_rule *rule, struct wall_ms now, uint64_t random)
 {
 	board->rule = rule;
 	board->now = now;
+	board->random = random;
 	board->any = false;
 	board->priority = INT64_MAX;
+	memset(board->groups, 0, sizeof board->groups);
+	board->cost_tier = 0;
+	board->only_unbound = false;
 	board->most_credits_micros = 0;
-	board->n = 0;
+	board->sum = 0;
+	board->equal = board->n = 0;
 }
 
 void
 score_survey(struct score_board *board, const struct score_candidate *candidate)
 {
+	struct score_group *group = &board->groups[candidate->cost_tier][candidate->bound];
+
 	if (!board->any || candidate->priority < board->priority) {
 		board->any = true;
 		board->priority = candidate->priority;
-		board->most_credits_micros = 0;
+		memset(board->groups, 0, sizeof board->groups);
 	}
-	if (candidate->priority == board->priority && candidate->has_credits &&
-	    candidate->credits_micros > board->most_credits_micros)
-		board->most_credits_micros = candidate->credits_micros;
+	if (candidate->priority != board->priority)
+		return;
+	group->n++;
+	if (candidate->has_credits && candidate->credits_micros > group->most_credits_micros)
+		group->most_credits_micros = candidate->credits_micros;
+}
+
+void
+score_close(struct score_board *board, bool explore, bool prefer_unbound)
+{
+	const struct score_group *group;
+	unsigned tier = 0;
+
+	while (
+	    tier + 1 < SCORE_COST_TIERS && board->groups[tier][0].n + board->groups[tier][1].n == 0)
+		tier++;
+	if (explore && board->groups[1][0].n + board->groups[1][1].n > 0)
+		tier = 1;
+	group = board->groups[tier];
+	board->cost_tier = (uint8_t)tier;
+	board->only_unbound = prefer_unbound && group[0].n > 0;
+	board->most_credits_micros = group[0].most_credits_micros;
+	if (!board->only_unbound && group[1].most_credits_micros > board->most_credits_micros)
+		board->most_credits_micros = group[1].most_credits_micros;
+}
+
+/* splitmix64: uniform, and good enough that neighbouring states have nothing in common. */
+static double
+next_unit(struct score_board *board)
+{
+	uint64_t z = board->random += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	z ^= z >> 31;
+	return (double)(z >> 11) / 9007199254740992.0; /* 2^53: in [0, 1) */
 }
 
 static double
@@ -91,7 +134,8 @@ score_terms(const struct score_board *board, const struct score_candidate *candi
 	    .success = success_term(board, candidate),
 	};
 
-	terms.weight = (terms.credits + terms.idle + terms.success) * candidate->weight;
+	terms.weight =
+	    (terms.credits + terms.idle + terms.success) * candidate->weight * candidate->factor;
 	return terms;
 }
 
@@ -103,45 +147,94 @@ picked_before(const struct score_candidate *a, const struct score_candidate *b)
 	return a->picked.v != 0 && (int32_t)(a->picked_txn - b->picked_txn) < 0;
 }
 
+/* Between two of the same weight or rank: least recently picked, then id. */
+static bool
+tie_before(const struct score_candidate *a, const struct score_candidate *b)
+{
+	size_t n = a->id.n < b->id.n ? a->id.n : b->id.n;
+	int order;
+
+	if (picked_before(a, b) || picked_before(b, a))
+		return picked_before(a, b);
+	order = n == 0 ? 0 : memcmp(a->id.p, b->id.p, n);
+	return order != 0 ? order < 0 : a->id.n < b->id.n;
+}
+
 /* Does a come before b on the short list? */
 static bool
 before(const struct score_entry *a, const struct score_entry *b)
 {
-	size_t n = a->candidate.id.n < b->candidate.id.n ? a->candidate.id.n : b->candidate.id.n;
-	int order;
-
 	if (a->terms.weight > b->terms.weight || a->terms.weight < b->terms.weight)
 		return a->terms.weight > b->terms.weight;
-	if (picked_before(&a->candidate, &b->candidate) ||
-	    picked_before(&b->candidate, &a->candidate))
-		return picked_before(&a->candidate, &b->candidate);
-	order = n == 0 ? 0 : memcmp(a->candidate.id.p, b->candidate.id.p, n);
-	return order != 0 ? order < 0 : a->candidate.id.n < b->candidate.id.n;
+	return tie_before(&a->candidate, &b->candidate);
 }
 
-enum score_out
-score_offer(struct score_board *board, const struct score_candidate *candidate)
+static void
+offer_adaptive(struct score_board *board, const struct score_candidate *candidate)
 {
-	struct score_terms terms;
+	struct score_terms terms = score_terms(board, candidate);
 	struct score_entry entry;
 	unsigned at;
 
-	if (candidate->priority != board->priority)
-		return SCORE_TIER;
-	terms = score_terms(board, candidate);
 	if (board->n == board->rule->shortlist &&
 	    terms.weight < board->best[board->n - 1].terms.weight)
-		return SCORE_IN; /* the common case of a long scan */
+		return; /* the common case of a long scan */
 	entry = (struct score_entry){*candidate, terms};
 	for (at = board->n; at > 0 && before(&entry, &board->best[at - 1]); at--)
 		continue;
 	if (at == board->rule->shortlist)
-		return SCORE_IN;
+		return;
 	if (board->n < board->rule->shortlist)
 		board->n++;
 	memmove(
 	    &board->best[at + 1], &board->best[at], (board->n - 1 - at) * sizeof board->best[0]);
 	board->best[at] = entry;
+}
+
+static void
+offer_least(struct score_board *board, const struct score_candidate *candidate)
+{
+	const struct score_candidate *best = &board->best[0].candidate;
+
+	if (board->n > 0 && (candidate->rank > best->rank ||
+	                        (!(candidate->rank < best->rank) && !tie_before(candidate, best))))
+		return;
+	board->best[0].candidate = *candidate;
+	board->n = 1;
+}
+
+/* One pass, one place: each replaces the one before with the chance that its weight has in the sum so far. */
+static void
+offer_random(struct score_board *board, const struct score_candidate *candidate)
+{
+	double weight = candidate->rank * candidate->factor;
+
+	if (weight > 0) {
+		board->sum += weight;
+		if (next_unit(board) * board->sum >= weight)
+			return;
+	} else {
+		if (board->sum > 0 || next_unit(board) * ++board->equal >= 1)
+			return; /* never drawn while somebody has a weight */
+	}
+	board->best[0].candidate = *candidate;
+	board->n = 1;
+}
+
+enum score_out
+score_offer(struct score_board *board, const struct score_candidate *candidate)
+{
+	if (candidate->priority != board->priority)
+		return SCORE_TIER;
+	if (candidate->cost_tier != board->cost_tier)
+		return SCORE_COST;
+	if (board->only_unbound && candidate->bound)
+		return SCORE_BOUND;
+	switch (board->rule->way) {
+	case SCORE_ADAPTIVE: offer_adaptive(board, candidate); break;
+	case SCORE_LEAST: offer_least(board, candidate); break;
+	case SCORE_RANDOM: offer_random(board, candidate); break;
+	}
 	return SCORE_IN;
 }
 
@@ -165,35 +258,37 @@ least_recent(const struct score_board *board)
 	return board->best[at].candidate.account;
 }
 
-bool
-score_draw(const struct score_board *board, uint64_t random, size_t *account_out)
+static size_t
+draw_adaptive(struct score_board *board)
 {
-	double unit = (double)(random >> 11) / 9007199254740992.0; /* 2^53: uniform in [0, 1) */
 	double sum = 0, at;
 	unsigned rested_n = 0, last = 0;
 
-	if (board->n == 0)
-		return false;
 	for (unsigned i = 0; i < board->n; i++)
 		if (rested(board, &board->best[i])) {
 			sum += board->best[i].terms.weight;
 			rested_n++;
 			last = i;
 		}
-	if (rested_n == 0) {
-		*account_out = least_recent(board);
-		return true;
-	}
-	at = sum > 0 ? unit * sum : unit * rested_n;
+	if (rested_n == 0)
+		return least_recent(board);
+	at = next_unit(board) * (sum > 0 ? sum : rested_n);
 	for (unsigned i = 0; i < board->n; i++) {
 		if (!rested(board, &board->best[i]))
 			continue;
 		at -= sum > 0 ? board->best[i].terms.weight : 1;
-		if (at < 0) {
-			last = i;
-			break;
-		}
+		if (at < 0)
+			return board->best[i].candidate.account;
 	}
-	*account_out = board->best[last].candidate.account;
+	return board->best[last].candidate.account;
+}
+
+bool
+score_draw(struct score_board *board, size_t *account_out)
+{
+	if (board->n == 0)
+		return false;
+	*account_out = board->rule->way == SCORE_ADAPTIVE ? draw_adaptive(board)
+	                                                  : board->best[0].candidate.account;
 	return true;
 }
