@@ -112,7 +112,7 @@ if [ -n "$provider" ]; then
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
 		ask false -o /dev/null -D "$dir/head"
 		tr -d '\r' <"$dir/head" | awk -F': ' 'tolower($1) == "x-sluice-account" { a = $2 } tolower($1) == "x-sluice-attempts" { n = $2 }
-			END { printf " %s%s", a, n > 1 ? "(second try)" : "" }'
+			END { printf " %s%s", a, (n > 1 ? " (second try)" : "") }'
 		sleep 0.1
 	done
 	echo
