@@ -33,7 +33,7 @@ struct transfer {
 	const struct conf_policy *policy;
 	struct forward_outcome *out;
 	struct redact redact;
-	struct arena *scratch; /* of one event: redacted copies */
+	struct arena *scratch; /* of one event: redacted copies; made when a key is found */
 	struct sse sse;
 	struct buf *body;
 	struct buf *held;

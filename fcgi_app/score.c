@@ -84,7 +84,7 @@ picked_before(const struct score_candidate *a, const struct score_candidate *b)
 {
 	if (a->picked.v != b->picked.v)
 		return a->picked.v < b->picked.v;
-	return a->picked.v != 0 && a->picked_sequence < b->picked_sequence;
+	return a->picked.v != 0 && (int32_t)(a->picked_txn - b->picked_txn) < 0;
 }
 
 /* Does a come before b on the short list? */
@@ -106,12 +106,17 @@ before(const struct score_entry *a, const struct score_entry *b)
 enum score_out
 score_offer(struct score_board *board, const struct score_candidate *candidate)
 {
-	struct score_entry entry = {.candidate = *candidate};
+	struct score_terms terms;
+	struct score_entry entry;
 	unsigned at;
 
 	if (candidate->priority != board->priority)
 		return SCORE_TIER;
-	entry.terms = score_terms(board, candidate);
+	terms = score_terms(board, candidate);
+	if (board->n == board->rule->shortlist &&
+	    terms.weight < board->best[board->n - 1].terms.weight)
+		return SCORE_IN; /* the common case of a long scan */
+	entry = (struct score_entry){*candidate, terms};
 	for (at = board->n; at > 0 && before(&entry, &board->best[at - 1]); at--)
 		continue;
 	if (at == board->rule->shortlist)

@@ -14,7 +14,7 @@
 
 #define CODE_BAD_REQUEST "invalid_request_error"
 #define ROOM_LOOK_MS 20
-#define BODY_KEEP_BYTES 65536 /* of the body's buffer, between requests */
+#define BODY_KEEP_BYTES 131072 /* of the body's buffer, between requests */
 
 /* One request on its way. */
 struct job {
@@ -461,8 +461,15 @@ dispatch(struct job *j)
 static struct span
 fresh_id(struct serve *s)
 {
-	return text_span(arena_print(s->arena, "req_%016llx%08x",
-	    (unsigned long long)next_random(s), (unsigned)next_random(s)));
+	char id[] = "req_000000000000000000000000";
+	uint64_t a = next_random(s), b = next_random(s);
+
+	for (size_t i = 4; i < sizeof id - 1; i++) {
+		id[i] = "0123456789abcdef"[a & 15];
+		a = a >> 4 | b << 60;
+		b >>= 4;
+	}
+	return arena_copy(s->arena, (struct span){id, sizeof id - 1});
 }
 
 void
