@@ -63,18 +63,34 @@ idle_term(const struct score_board *board, struct wall_ms picked)
 	return term < board->rule->idle_weight_max ? term : board->rule->idle_weight_max;
 }
 
+static double
+credit_term(const struct score_board *board, const struct score_candidate *candidate)
+{
+	if (!candidate->has_credits || candidate->credits_micros <= 0 ||
+	    board->most_credits_micros <= 0)
+		return 0;
+	return (double)candidate->credits_micros / (double)board->most_credits_micros *
+	       board->rule->credit_factor;
+}
+
+static double
+success_term(const struct score_board *board, const struct score_candidate *candidate)
+{
+	double requests = (double)candidate->success + (double)candidate->errors;
+
+	return board->rule->success_factor *
+	       (requests > 0 ? (double)candidate->success / requests : 0.5);
+}
+
 struct score_terms
 score_terms(const struct score_board *board, const struct score_candidate *candidate)
 {
-	double requests = (double)candidate->success + (double)candidate->errors;
-	struct score_terms terms = {.idle = idle_term(board, candidate->picked)};
+	struct score_terms terms = {
+	    .credits = credit_term(board, candidate),
+	    .idle = idle_term(board, candidate->picked),
+	    .success = success_term(board, candidate),
+	};
 
-	if (candidate->has_credits && candidate->credits_micros > 0 &&
-	    board->most_credits_micros > 0)
-		terms.credits = (double)candidate->credits_micros /
-		                (double)board->most_credits_micros * board->rule->credit_factor;
-	terms.success = board->rule->success_factor *
-	                (requests > 0 ? (double)candidate->success / requests : 0.5);
 	terms.weight = (terms.credits + terms.idle + terms.success) * candidate->weight;
 	return terms;
 }

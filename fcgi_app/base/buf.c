@@ -62,7 +62,7 @@ buf_room(struct buf *b, size_t n)
 }
 
 void
-buf_add(struct buf *b, const void *bytes, size_t n)
+buf_grow_add(struct buf *b, const void *bytes, size_t n)
 {
 	char *room = buf_room(b, n);
 
@@ -84,12 +84,6 @@ void
 buf_z(struct buf *b, const char *z)
 {
 	buf_add(b, z, strlen(z));
-}
-
-void
-buf_char(struct buf *b, char c)
-{
-	buf_add(b, &c, 1);
 }
 
 void
