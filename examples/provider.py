@@ -7,8 +7,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
 
-from lib import answers  # noqa: E402
-from lib.upstream import Upstream  # noqa: E402
+from lib import answers, upstream  # noqa: E402
+from lib.upstream import wait_until  # noqa: E402
 
 WORDS = "Each word of this answer reached you as it was made , through your own web server , by way of a pool of accounts ."
 
@@ -22,10 +22,14 @@ def answer(x):
     return answers.stream(answers.chat_chunks(*words, usage=usage), how="events", gap=0.08)(x)
 
 
-up = Upstream()
+up = upstream.Upstream()
 up.default(answer)
-limit = {"Retry-After": "120"}
-up.default(answers.error(429, "rate_limit_exceeded", "Rate limit reached, try again in 2m0s", limit), "key-beta")
+up.default(
+    answers.error(
+        429, "rate_limit_exceeded", "Rate limit reached, try again in 2m0s", {"Retry-After": "120"}
+    ),
+    "key-beta",
+)
 print(up.port, flush=True)
 signal.sigwait({signal.SIGTERM, signal.SIGINT})
 up.stop()
