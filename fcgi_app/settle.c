@@ -172,18 +172,26 @@ apply_success(struct txn *txn, struct job *job)
 }
 
 static void
+note_failure(struct job *job, const struct verdict_row *row)
+{
+	const struct classify_finding *finding = job->outcome->finding;
+
+	if (row->error || row->counts || row->channel_counts) {
+		job->stat.last_error_ms = job->now.v;
+		job->stat.last_kind = (uint8_t)finding->verdict;
+		job->stat.last_status = (uint16_t)finding->status;
+	}
+	if (row->rate_limited)
+		job->stat.rate_limited++;
+}
+
+static void
 count_failure(struct job *job, const struct verdict_row *row)
 {
 	enum verdict verdict = job->outcome->finding->verdict;
 	const struct health_policy *policy = &job->pool->channels[job->lease->channel].health;
 
-	if (row->error || row->counts || row->channel_counts) {
-		job->stat.last_error_ms = job->now.v;
-		job->stat.last_kind = (uint8_t)verdict;
-		job->stat.last_status = (uint16_t)job->outcome->finding->status;
-	}
-	if (row->rate_limited)
-		job->stat.rate_limited++;
+	note_failure(job, row);
 	if (row->counts) {
 		bool network = verdict == VERDICT_NETWORK || verdict == VERDICT_AUTH_FAILED;
 
@@ -285,6 +293,17 @@ note_pick(struct job *job)
 	}
 }
 
+/* What is not there yet reads as empty. */
+static enum store_rc
+read_rows(struct txn *txn, struct job *job)
+{
+	enum store_rc rc = account_get(txn, job->lease->ref, &job->row);
+
+	if (rc == STORE_OK || rc == STORE_NONE)
+		rc = account_stat_get(txn, job->lease->ref, &job->stat);
+	return rc == STORE_NONE ? STORE_OK : rc;
+}
+
 static enum store_rc
 settle_in(struct txn *txn, void *arg)
 {
@@ -294,10 +313,8 @@ settle_in(struct txn *txn, void *arg)
 	job->report.n = 0;
 	job->change = (struct health_change){.old_until_ms = 0};
 	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = account_get(txn, job->lease->ref, &job->row);
-	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = account_stat_get(txn, job->lease->ref, &job->stat);
-	if (rc != STORE_OK && rc != STORE_NONE)
+		rc = read_rows(txn, job);
+	if (rc != STORE_OK)
 		return rc;
 	job->time = (struct health_time){job->lease->txn, txn_number(txn), job->now};
 	note_pick(job);

@@ -62,13 +62,27 @@ health_success(
 	change->cool_ended = before != 0 && health_until_ms(row, time->now) == 0;
 }
 
+static void
+open_breaker(struct account_row *row, const struct health_policy *policy, struct wall_ms now,
+    struct health_change *change)
+{
+	size_t step =
+	    row->breaker_step < policy->nbackoff ? row->breaker_step : policy->nbackoff - 1;
+	int64_t until = now.v + policy->backoff_ms[step];
+
+	change->breaker_opened = true;
+	change->old_until_ms = row->breaker_until_ms;
+	if (until > row->breaker_until_ms)
+		row->breaker_until_ms = until;
+	if (row->breaker_step < UINT8_MAX)
+		row->breaker_step++;
+	row->fails = 0;
+}
+
 void
 health_failure(struct account_row *row, const struct health_time *time,
     const struct health_policy *policy, bool network, struct health_change *change)
 {
-	size_t step = row->breaker_step;
-	int64_t until;
-
 	row->errors++;
 	change->new_incident = health_after(time->taken, row->failed_txn);
 	if (!change->new_incident)
@@ -87,18 +101,8 @@ health_failure(struct account_row *row, const struct health_time *time,
 		row->flags |= ACCOUNT_BREAKER_NET;
 	if (!network)
 		row->flags &= (uint8_t)~ACCOUNT_BREAKER_NET;
-	if (row->fails < policy->threshold || policy->nbackoff == 0)
-		return;
-	if (step >= policy->nbackoff)
-		step = policy->nbackoff - 1;
-	until = time->now.v + policy->backoff_ms[step];
-	change->breaker_opened = true;
-	change->old_until_ms = row->breaker_until_ms;
-	if (until > row->breaker_until_ms)
-		row->breaker_until_ms = until;
-	if (row->breaker_step < UINT8_MAX)
-		row->breaker_step++;
-	row->fails = 0;
+	if (row->fails >= policy->threshold && policy->nbackoff > 0)
+		open_breaker(row, policy, time->now, change);
 }
 
 static void
