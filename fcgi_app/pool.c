@@ -1,6 +1,7 @@
 #include "pool.h"
 
 #include "store/roster.h"
+#include "strategy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,8 @@ seat_channel(struct pool_channel *pc, const struct conf_channel *channel)
 {
 	pc->seats = must_alloc(pc->top, sizeof *pc->seats);
 	pc->in_flight = must_alloc(pc->top, sizeof *pc->in_flight);
+	if (strategy_needs((enum conf_strategy)channel->policy.pool.strategy) & STRATEGY_SMOOTH)
+		pc->smooth = must_alloc(pc->top, sizeof *pc->smooth);
 	pc->judged = must_alloc(pc->naccounts, sizeof *pc->judged);
 	for (uint32_t i = 0; i < pc->top; i++)
 		pc->seats[i].index = UINT32_MAX;
@@ -170,6 +173,7 @@ pool_free(struct pool **pool)
 		free((*pool)->channels[i].numbers);
 		free((*pool)->channels[i].seats);
 		free((*pool)->channels[i].in_flight);
+		free((*pool)->channels[i].smooth);
 		free((*pool)->channels[i].judged);
 	}
 	free((*pool)->slots);
@@ -190,4 +194,13 @@ bool
 pool_has(const struct pool *pool, size_t channel, size_t account)
 {
 	return pool->channels[channel].numbers[account] != UINT32_MAX;
+}
+
+uint32_t
+pool_day(const struct conf_channel *channel, struct wall_ms now)
+{
+	const struct zone *zone = channel->policy.cooldown.zone;
+	int64_t offset_ms = zone == NULL ? 0 : (int64_t)zone_offset(zone, now) * 1000;
+
+	return (uint32_t)((now.v + offset_ms) / 86400000);
 }

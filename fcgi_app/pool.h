@@ -32,6 +32,7 @@ struct pool_channel {
 	bool unweighted;     /* every account has weight 0: all are equal */
 	uint8_t *judged;     /* scratch of a pick, per configured account: enum score_out */
 	uint16_t *in_flight; /* scratch of a pick, per account number; all zero between picks */
+	int32_t *smooth;     /* scratch of a pick: standings of the smooth round robin */
 };
 
 struct pool {
@@ -46,6 +47,8 @@ enum err pool_open(struct env *env, const struct conf *conf, bool create, struct
 void pool_free(struct pool **pool);
 
 struct account_ref pool_ref(const struct pool *pool, size_t channel, size_t account);
+/* Number of the channel's day, in its timezone: for counters that start anew. */
+uint32_t pool_day(const struct conf_channel *channel, struct wall_ms now);
 /* Has it a row in the store? */
 bool pool_has(const struct pool *pool, size_t channel, size_t account);
 

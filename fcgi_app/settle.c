@@ -144,15 +144,33 @@ free_model(struct txn *txn, const struct job *job)
 	return cooldown_del(txn, job->lease->ref, job->outcome->model);
 }
 
-static void
-count_usage(struct account_stat *stat, const struct dialect_usage *usage)
+static uint64_t
+positive(int64_t v)
 {
+	return v > 0 ? (uint64_t)v : 0;
+}
+
+/* Tokens in all, and those of the channel's day. */
+static void
+count_usage(struct job *job)
+{
+	const struct dialect_usage *usage = job->outcome->usage;
+	struct account_stat *stat = &job->stat;
+	uint32_t today = pool_day(channel_of(job), job->now);
+
+	if (stat->today != today) {
+		stat->today = today;
+		stat->today_requests = 0;
+		stat->today_tokens = 0;
+	}
+	stat->today_requests++;
 	if (usage == NULL)
 		return;
-	stat->prompt += usage->prompt > 0 ? (uint64_t)usage->prompt : 0;
-	stat->completion += usage->completion > 0 ? (uint64_t)usage->completion : 0;
-	stat->cached += usage->cached > 0 ? (uint64_t)usage->cached : 0;
-	stat->reasoning += usage->reasoning > 0 ? (uint64_t)usage->reasoning : 0;
+	stat->prompt += positive(usage->prompt);
+	stat->completion += positive(usage->completion);
+	stat->cached += positive(usage->cached);
+	stat->reasoning += positive(usage->reasoning);
+	stat->today_tokens += positive(usage->prompt) + positive(usage->completion);
 }
 
 static enum store_rc
@@ -163,6 +181,7 @@ apply_success(struct txn *txn, struct job *job)
 	health_success(&job->row, &job->time, &job->change);
 	account_window_add(&job->stat, false);
 	job->stat.latency_total_ms += ms;
+	job->stat.latency_n++;
 	if (ms > job->stat.latency_max_ms)
 		job->stat.latency_max_ms = ms;
 	if (job->change.cool_ended)
@@ -319,7 +338,7 @@ settle_in(struct txn *txn, void *arg)
 	job->time = (struct health_time){job->lease->txn, txn_number(txn), job->now};
 	note_pick(job);
 	job->stat.calls++;
-	count_usage(&job->stat, job->outcome->usage);
+	count_usage(job);
 	rc = job->outcome->finding->verdict == VERDICT_OK ? apply_success(txn, job)
 	                                                  : apply_failure(txn, job);
 	if (rc == STORE_OK)

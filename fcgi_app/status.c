@@ -202,8 +202,7 @@ put_counters(struct emit *e, const struct view *v)
 	emit_i64(e, "reasoning", (int64_t)s->reasoning);
 	emit_end(e);
 	emit_object(e, "latency_ms");
-	emit_i64(
-	    e, "avg", v->row.success == 0 ? 0 : (int64_t)(s->latency_total_ms / v->row.success));
+	emit_i64(e, "avg", s->latency_n == 0 ? 0 : (int64_t)(s->latency_total_ms / s->latency_n));
 	emit_i64(e, "max", (int64_t)s->latency_max_ms);
 	emit_i64(e, "total", (int64_t)s->latency_total_ms);
 	emit_end(e);

@@ -54,9 +54,12 @@ struct account_stat {
 	uint64_t latency_total_ms, latency_max_ms;
 	int64_t last_error_ms, reset_at_ms, probe_at_ms;
 	uint64_t failed_bits[ACCOUNT_WINDOW / 64]; /* newest request in bit 0 of word 0 */
-	uint32_t window_n, spare;
+	uint32_t window_n;
+	uint32_t today;                     /* day number that the two counters below are of */
+	uint32_t today_requests, latency_n; /* successes with a latency */
+	uint64_t today_tokens;
 };
-_Static_assert(sizeof(struct account_stat) == 144, "account_stat has no padding");
+_Static_assert(sizeof(struct account_stat) == 160, "account_stat has no padding");
 
 struct account_note {
 	uint8_t version, spare[7];

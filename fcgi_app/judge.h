@@ -1,0 +1,63 @@
+/*
+ * judge - one pick's view of its channel: why each account is out, and what the score must know of those that are in.
+ *
+ * Lives inside one transaction. Rows are read where they lie in the map, so nothing may be written between judge_open()
+ * and the end of the scan.
+ *
+ * Source    SPEC.md section 7
+ */
+#ifndef JUDGE_H
+#define JUDGE_H
+
+#include "pick.h"
+#include "strategy.h"
+
+#define JUDGE_DEAD_MAX \
+	64 /* accounts freed of dead workers' leases in one pick; the rest by the next ones */
+
+/* May a probe try a resting account before its time? */
+enum judge_probing {
+	JUDGE_GUESSED, /* nobody said how long it would rest */
+	JUDGE_STATED,  /* only with all_cooling: any */
+	JUDGE_NEVER,   /* out of credit */
+};
+
+struct judge {
+	struct txn *txn;
+	const struct slot *slot;
+	const struct pick_wish *wish;
+	const struct conf_channel *channel;
+	struct pool_channel *pc;
+	struct wall_ms now;
+	struct span model;
+	int64_t most_rest_ms;
+	struct slot_list *slots;
+	struct pick_reason reason;
+	/* the best account for a probe while all are cooling */
+	bool has_probe;
+	size_t probe;
+	int64_t probe_until_ms;
+	uint32_t dead[JUDGE_DEAD_MAX]; /* account numbers with leases of dead workers */
+	unsigned ndead;
+};
+
+enum store_rc judge_open(struct judge *j, struct txn *txn, const struct slot *slot,
+    const struct pick_wish *wish, struct wall_ms now) STORE_MUST_CHECK;
+/* The scratch of the pool is clean again. */
+void judge_close(struct judge *j);
+
+/* SCORE_IN, or why it is out. */
+enum score_out judge_account(
+    struct judge *j, const struct pool_seat *seat, const struct account_row *row);
+void judge_candidate(struct judge *j, const struct pool_seat *seat, const struct account_row *row,
+    struct score_candidate *c);
+
+/* Tokens and requests of today, mean latency: for the strategies that want them. */
+void judge_stat(struct judge *j, uint32_t number, struct strategy_facts *facts);
+
+/* At most one probe of a resting account at a time on a channel, over all processes. */
+bool judge_probe_runs(const struct judge *j);
+/* Free what the scan found of dead workers: writes. */
+enum store_rc judge_free_dead(struct judge *j) STORE_MUST_CHECK;
+
+#endif
