@@ -23,6 +23,9 @@ enum key_kind {
 	KEY_EVENT = 9,   /* sequence: the journal */
 	KEY_TALLY = 10,  /* one row of counters */
 	KEY_CURSOR = 11, /* channel: fallback probe, cursors */
+	KEY_PRICE = 13,  /* channel, model, shard: 120 smoothed prices */
+	KEY_LEDGER = 14, /* day, hashed: sums of one client, channel, account and model */
+	KEY_QUOTA = 15,  /* channel, shard: 40 quota rows of 48 bytes */
 };
 
 static inline uint64_t
