@@ -22,8 +22,15 @@ enum key_kind {
 	KEY_PAIR = 8,     /* hashed: cooldown of one model on one account */
 	KEY_EVENT = 9,    /* sequence: the journal */
 	KEY_TALLY = 10,   /* one row of counters */
-	KEY_CURSOR = 11,  /* channel: fallback probe, cursors */
+	KEY_CURSOR = 11,  /* channel: where the round robins stand */
 	KEY_BREAKER = 12, /* channel: its three-state breaker */
+	KEY_PRICE = 13,   /* channel, model, shard: 120 smoothed prices */
+	KEY_LEDGER = 14,  /* day, hashed: sums of one client, channel, account and model */
+	KEY_QUOTA = 15,   /* channel, shard: 40 quota rows of 48 bytes */
+	KEY_STICKY = 16,  /* hashed: session and channel -> account */
+	KEY_BOUND = 17,   /* channel, shard: sessions bound to each account */
+	KEY_QUEUE = 18,   /* channel: who waits for a lease */
+	KEY_JOB = 19,     /* job: when it is due, who runs it */
 };
 
 static inline uint64_t
