@@ -23,6 +23,10 @@ enum key_kind {
 	KEY_EVENT = 9,   /* sequence: the journal */
 	KEY_TALLY = 10,  /* one row of counters */
 	KEY_CURSOR = 11, /* channel: fallback probe, cursors */
+	KEY_STICKY = 16, /* hashed: the binding of a session on a channel */
+	KEY_BOUND = 17,  /* channel, shard: bindings by account */
+	KEY_QUEUE = 18,  /* channel: who waits for a lease */
+	KEY_JOB = 19,    /* id: when periodic work is due */
 };
 
 static inline uint64_t
