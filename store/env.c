@@ -286,6 +286,12 @@ env_epoch(const struct env *env)
 	return &env->epoch;
 }
 
+uint32_t *
+env_words(struct env *env)
+{
+	return gate_words(env->gate);
+}
+
 uint32_t
 txn_number(struct txn *txn)
 {

@@ -61,6 +61,8 @@ const char *env_error(const struct env *env);
 const char *env_dir(const struct env *env);
 /* What env_open() decided: is the store new, was an old one set aside. */
 const struct epoch *env_epoch(const struct env *env);
+/* The words of gate.h: GATE_WORDS futexes. */
+uint32_t *env_words(struct env *env);
 struct env *txn_env(struct txn *txn);
 /* Number of this write transaction: grows with each one that commits; the low 32 bits, compare by difference. */
 uint32_t txn_number(struct txn *txn);

@@ -28,8 +28,8 @@ struct gate_page {
 	uint32_t spare;
 	pthread_mutex_t fair, plain;
 };
-_Static_assert(
-    sizeof(struct gate_page) <= 2048, "the second half is for the queue's wake-up words");
+#define WORDS_AT (GATE_BYTES - GATE_WORDS * sizeof(uint32_t))
+_Static_assert(sizeof(struct gate_page) <= WORDS_AT, "the rest is for the queue's wake-up words");
 
 struct gate {
 	struct gate_page *page;
@@ -275,4 +275,10 @@ gate_leave(struct gate *gate)
 		return;
 	pthread_mutex_unlock(gate->held);
 	gate->held = NULL;
+}
+
+uint32_t *
+gate_words(struct gate *gate)
+{
+	return (uint32_t *)(void *)((char *)gate->page + WORDS_AT);
 }

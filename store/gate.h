@@ -18,6 +18,7 @@
 struct gate;
 
 #define GATE_WAIT_MS 2000 /* store.md decision 5 */
+#define GATE_WORDS 512
 
 /* `boot` names this boot (epoch.h); a gate file of another boot is initialised anew under an exclusive lock, and so is
  * one that nobody else uses (`alone`), which heals it. */
@@ -27,6 +28,9 @@ void gate_close(struct gate **gate);
 /* `wait_ms` 0 asks once. A holder that died is replaced at once. */
 enum store_rc gate_enter(struct gate *gate, int64_t wait_ms) STORE_MUST_CHECK;
 void gate_leave(struct gate *gate);
+
+/* GATE_WORDS words in the same file that all users see: futexes of the queue. Never reset while in use. */
+uint32_t *gate_words(struct gate *gate);
 
 /* flock(2) that gives up after `wait_ms` with STORE_BUSY; STORE_IO: see errno. */
 enum store_rc gate_flock(int fd, int how, int64_t wait_ms) STORE_MUST_CHECK;

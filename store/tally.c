@@ -9,6 +9,7 @@ const struct tally_row tally_table[TALLY__MAX] = {
     [TALLY_CANCELLED] = {"cancelled", "attempts given up because the client had gone"},
     [TALLY_GENERATION] = {"generation", "of the configuration in force"},
     [TALLY_LOADED_MS] = {"loaded_ms", "when the configuration came into force"},
+    [TALLY_SESSIONS] = {"sessions", "sessions bound to an account, rows"},
 };
 
 static enum store_rc

@@ -17,6 +17,7 @@ enum tally {
 	TALLY_CANCELLED = 3,
 	TALLY_GENERATION = 4, /* of the configuration in force */
 	TALLY_LOADED_MS = 5,  /* when it came into force, wall ms */
+	TALLY_SESSIONS = 6,   /* bindings, expired ones too until they are swept */
 	TALLY__MAX
 };
 
