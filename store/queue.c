@@ -47,6 +47,8 @@ row_put(struct txn *txn, uint16_t channel, struct queue_row *row)
 static void
 ticket_remove(struct queue_row *row, unsigned at)
 {
+	if (at >= row->n)
+		return;
 	memmove(&row->at[at], &row->at[at + 1], (row->n - at - 1u) * sizeof row->at[0]);
 	row->n--;
 }
