@@ -43,7 +43,7 @@ void plan_back(struct plan *plan);
 
 /*
  * After `used` attempts in all: may the present channel have another? While a usable fallback remains the first channel
- * leaves one attempt for it, but has one itself.
+ * leaves one attempt for it, but has one itself. (A probe has one attempt whatever this says: go on after it.)
  */
 bool plan_may_try(const struct plan *plan, const enum breaker_answer *answers, int64_t used,
     int64_t max_attempts);

@@ -6,13 +6,14 @@
  * change, in words, for the log and the journal.
  *
  * Rounds    each half-open time is a round with its own number. A lease remembers the round it was admitted in: what an
- *           older round's lease brings home counts neither as probe nor in the windows.
+ *           older round's lease brings home counts neither as probe nor in the windows. Probes that pass empty the
+ *           windows, and what any account had in consecutive failures by then is no news.
  * Permits   in flight are not stored but counted from the slots, so that a dead worker's permit comes back by itself;
  *           probes sent = ok + failed + in flight, at most policy.half_open_requests
- * Windows   BREAKER_BUCKETS buckets of window / BREAKER_BUCKETS each; nothing older than the window counts, and up to one
- *           bucket is forgotten early. Another length empties it. A clock that stepped back by less than the window lets
- *           entries count that much longer; by more: empties it.
- * Order     where several triggers hold, the one that asks for probes goes before pool_exhausted
+ * Windows   as in window.h; only fed while the trigger that reads it is on
+ * Closing   from pool_exhausted as soon as an account is active, or no fallback is usable; from half-open by probes; from
+ *           open when its trigger was switched off
+ * Order     where several triggers hold, those that ask for probes go before pool_exhausted
  * Row       KEY_BREAKER channel -> struct breaker_row
  * Errors    STORE_NONE no such row, or of another version: the getter then gives a closed one
  * Source    SPEC.md section 9
@@ -21,8 +22,7 @@
 #define STORE_BREAKER_H
 
 #include "store/env.h"
-
-#define BREAKER_BUCKETS 20
+#include "store/window.h"
 
 /* The numbers are part of the format. */
 enum breaker_state { BREAKER_CLOSED = 0, BREAKER_OPEN = 1, BREAKER_HALF_OPEN = 2 };
@@ -38,22 +38,19 @@ enum breaker_trigger {
 
 struct breaker_row {
 	uint8_t version, state;
-	uint8_t trigger;              /* the bit that opened it; 0 = never was open, or closed */
-	uint8_t overridden, triggers; /* switched at run time: these instead of the policy's */
-	uint8_t relearn;              /* closed just now: learn consecutive_base at the next look */
-	uint16_t consecutive_base;    /* consecutive failures that are no news any more */
-	uint32_t round;               /* grows with each half-open time */
-	uint32_t sent, ok, failed;    /* probes of this round */
-	uint32_t error_width_ms, latency_width_ms; /* of a bucket */
-	int64_t until_ms;                          /* open: when to look for half-open */
-	int64_t since_ms;                          /* of this state */
-	int64_t error_newest,
-	    latency_newest; /* time / width of the newest bucket; bucket n stands at n % BREAKER_BUCKETS */
-	uint32_t requests[BREAKER_BUCKETS], failures[BREAKER_BUCKETS];
-	uint64_t latency_sum_ms[BREAKER_BUCKETS];
-	uint32_t latency_n[BREAKER_BUCKETS];
+	uint8_t trigger; /* the bit that opened it; 0 = closed */
+	/* switched at run time: these instead of the policy's */
+	uint8_t overridden, triggers;
+	uint8_t relearn;           /* closed by probes: learn consecutive_base at the next look */
+	uint16_t consecutive_base; /* so many consecutive failures are no news */
+	uint32_t round;            /* grows with each half-open time */
+	uint32_t sent, ok, failed; /* probes of this round */
+	int64_t until_ms;          /* open: when to look for half-open; else 0 */
+	int64_t since_ms;          /* of this state */
+	struct window errors;      /* n requests, sum failures */
+	struct window latency;     /* n times to first content, sum milliseconds */
 };
-_Static_assert(sizeof(struct breaker_row) == 464, "breaker_row has no padding");
+_Static_assert(sizeof(struct breaker_row) == 456, "breaker_row has no padding");
 
 struct breaker_policy {
 	unsigned triggers;         /* bits of enum breaker_trigger */
@@ -70,8 +67,8 @@ struct breaker_facts {
 	bool active;          /* some account is (health.h) */
 	bool fallback;        /* some channel of its fallback list is not open */
 	uint32_t consecutive; /* largest consecutive failures of any account */
-	uint32_t
-	    permits; /* slots of kind SLOT_PERMIT of this channel and of row->round whose holder lives */
+	/* slots of kind SLOT_PERMIT of this channel, taken in row->round, whose holder lives */
+	uint32_t permits;
 };
 
 /* What a step did. `text` goes into the log behind "channel [name] "; empty: nothing to say. */

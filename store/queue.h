@@ -28,7 +28,7 @@
 
 #define QUEUE_SLICE_MS 50
 #define QUEUE_LOOK_MS 250
-#define QUEUE_WAKE_MAX 8
+#define QUEUE_WAKE_MAX 16
 
 struct queue_row {
 	uint8_t version, spare[5];
