@@ -1,6 +1,7 @@
 #include "judge.h"
 
 #include "store/cooldown.h"
+#include "store/slot.h"
 #include "store/tally.h"
 #include "verdict.h"
 
@@ -120,6 +121,7 @@ note_rest(struct judge *j, size_t at, int64_t until_ms, enum judge_probing probi
 {
 	int all_cooling = j->channel->policy.pool.all_cooling;
 
+	j->until_ms = until_ms;
 	if (j->reason.earliest.v == 0 || until_ms < j->reason.earliest.v)
 		j->reason.earliest.v = until_ms;
 	if (probing == JUDGE_NEVER || all_cooling == CONF_COOLING_OFF || was_tried(j->wish, at) ||
@@ -181,18 +183,53 @@ judge_rest(
 	return rest.out;
 }
 
+/* When room comes back, a spent quota is a rest like any other; a probe never helps. */
+static bool
+is_spent(struct judge *j, const struct pool_seat *seat, uint32_t number)
+{
+	struct quota_limits limits = judge_limits(&j->channel->accounts[seat->index]);
+	struct quota_time time = judge_quota_time(j->channel, j->now);
+	struct quota_row row;
+	struct quota_fit fit;
+
+	quota_at(&j->quotas, number, &row);
+	fit = quota_fits(&row, &limits, j->wish->tokens, time);
+	if (fit.hit == QUOTA_FITS)
+		return false;
+	if (fit.frees == QUOTA_NEXT_MINUTE)
+		note_rest(j, seat->index, ((int64_t)time.minute + 1) * 60000, JUDGE_NEVER);
+	else if (fit.frees == QUOTA_NEXT_DAY)
+		note_rest(j, seat->index, pool_next_day(j->channel, j->now).v, JUDGE_NEVER);
+	return true;
+}
+
+/* What the channel's breaker asks of its accounts, whatever this request wants. */
+static void
+note_facts(struct judge *j, const struct pool_seat *seat, const struct account_row *row)
+{
+	if (row->consecutive > j->consecutive)
+		j->consecutive = row->consecutive;
+	if (!j->active && !seat->off && health_state(row, j->now) == HEALTH_ACTIVE)
+		j->active = true;
+}
+
 enum score_out
 judge_account(struct judge *j, const struct pool_seat *seat, const struct account_row *row)
 {
 	uint32_t number = (uint32_t)(seat - j->pc->seats);
-	enum score_out out = judge_settings(j, seat, row);
+	enum score_out out;
 
+	j->until_ms = 0;
+	note_facts(j, seat, row);
+	out = judge_settings(j, seat, row);
 	if (out == SCORE_IN)
 		out = judge_rest(j, seat, number, row);
 	if (out == SCORE_IN && j->wish->ntried > 0 && was_tried(j->wish, seat->index))
 		out = SCORE_TRIED;
 	if (out == SCORE_IN && is_full(j, seat, number))
 		out = SCORE_FULL;
+	if (out == SCORE_IN && seat->metered && is_spent(j, seat, number))
+		out = SCORE_QUOTA;
 	return out;
 }
 
@@ -211,6 +248,20 @@ running_pick(const struct judge *j, uint32_t number, struct score_candidate *c)
 	}
 }
 
+/* Nearly used up: half the weight. */
+static double
+quota_factor(struct judge *j, const struct pool_seat *seat, uint32_t number)
+{
+	struct quota_limits limits = judge_limits(&j->channel->accounts[seat->index]);
+	struct quota_row row;
+
+	quota_at(&j->quotas, number, &row);
+	return quota_used_permille(&row, &limits, judge_quota_time(j->channel, j->now)) >=
+	               QUOTA_HIGH_PERMILLE
+	           ? 0.5
+	           : 1;
+}
+
 void
 judge_candidate(struct judge *j, const struct pool_seat *seat, const struct account_row *row,
     struct score_candidate *c)
@@ -223,10 +274,10 @@ judge_candidate(struct judge *j, const struct pool_seat *seat, const struct acco
 	c->id = account->id;
 	c->priority = account->priority;
 	c->weight = account->weight;
-	c->factor = 1;
+	c->factor = seat->metered ? quota_factor(j, seat, number) : 1;
 	c->rank = 0;
-	c->cost_tier = 0;
-	c->bound = false;
+	c->cost_tier = j->tiers ? (uint8_t)price_tier(&j->prices, number) : 0;
+	c->bound = j->count_bound && j->pc->bound[number] > 0;
 	c->has_credits = stored || account->has_credits;
 	c->credits_micros = stored ? row->credits_micros : account->credits_micros;
 	c->picked.v = row->flags & ACCOUNT_PICKED ? row->picked_ms : 0;
@@ -251,6 +302,37 @@ judge_probe_runs(const struct judge *j)
 	return false;
 }
 
+/* What a dead worker's lease had reserved is given back: nobody knows what it used. */
+static enum store_rc
+return_quota(struct judge *j, const struct slot_row *slot_row)
+{
+	struct account_ref ref = {slot_row->channel, slot_row->account};
+	struct quota_hold hold = {
+	    judge_quota_time(j->channel, (struct wall_ms){slot_row->started_ms}), slot_row->tokens};
+	struct quota_row row;
+	enum store_rc rc = quota_get(j->txn, ref, &row);
+
+	if (rc != STORE_OK)
+		return rc == STORE_NONE ? STORE_OK : rc;
+	quota_settle(&row, &hold, 0, true, judge_quota_time(j->channel, j->now));
+	return quota_put(j->txn, ref, &row);
+}
+
+static enum store_rc
+return_quotas(struct judge *j, uint32_t number)
+{
+	enum store_rc rc = STORE_OK;
+
+	for (unsigned i = 0; i < j->slots->n && rc == STORE_OK; i++) {
+		const struct slot_row *row = &j->slots->seen[i].row;
+
+		if (row->channel == j->pc->number && row->account == number && row->tokens > 0 &&
+		    !slot_lives(j->slot, j->slots->seen[i].number))
+			rc = return_quota(j, row);
+	}
+	return rc;
+}
+
 enum store_rc
 judge_free_dead(struct judge *j)
 {
@@ -260,7 +342,9 @@ judge_free_dead(struct judge *j)
 		struct account_ref ref = {j->pc->number, j->dead[i]};
 		unsigned freed = 0;
 
-		rc = slot_reap(j->txn, j->slot, ref, &freed);
+		rc = return_quotas(j, ref.number);
+		if (rc == STORE_OK)
+			rc = slot_reap(j->txn, j->slot, ref, &freed);
 		j->reason.freed += freed;
 	}
 	if (rc == STORE_OK && j->reason.freed > 0)
@@ -268,8 +352,8 @@ judge_free_dead(struct judge *j)
 	return rc;
 }
 
-void
-judge_stat(struct judge *j, uint32_t number, struct strategy_facts *facts)
+static void
+stat_facts(struct judge *j, uint32_t number, struct strategy_facts *facts)
 {
 	struct account_stat stat;
 
@@ -284,10 +368,97 @@ judge_stat(struct judge *j, uint32_t number, struct strategy_facts *facts)
 		facts->latency_ms = (double)stat.latency_total_ms / (double)stat.latency_n;
 }
 
+static double
+least_left(const struct quota_limits *left)
+{
+	const int64_t all[] = {left->tpm, left->tpd, left->total_tokens};
+	double least = -1;
+
+	for (size_t i = 0; i < NELEM(all); i++)
+		if (all[i] >= 0 && (least < 0 || (double)all[i] < least))
+			least = (double)all[i];
+	if (least < 0) /* only requests are limited */
+		least = (double)(left->rpm >= 0 && (left->rpd < 0 || left->rpm < left->rpd)
+		                     ? left->rpm
+		                     : left->rpd);
+	return least;
+}
+
+void
+judge_facts(
+    struct judge *j, const struct pool_seat *seat, unsigned needs, struct strategy_facts *facts)
+{
+	uint32_t number = (uint32_t)(seat - j->pc->seats);
+
+	if (needs & STRATEGY_SMOOTH)
+		facts->smooth = j->pc->smooth[number] / 1000.0;
+	if (needs & STRATEGY_STAT)
+		stat_facts(j, number, facts);
+	if ((needs & STRATEGY_QUOTA) && seat->metered) {
+		struct quota_limits limits = judge_limits(&j->channel->accounts[seat->index]), left;
+		struct quota_row row;
+
+		quota_at(&j->quotas, number, &row);
+		left = quota_left(&row, &limits, judge_quota_time(j->channel, j->now));
+		facts->quota_left = least_left(&left);
+	}
+}
+
+struct quota_limits
+judge_limits(const struct conf_account *account)
+{
+	return (struct quota_limits){account->quota.total_tokens, account->quota.rpm,
+	    account->quota.rpd, account->quota.tpm, account->quota.tpd};
+}
+
+struct quota_time
+judge_quota_time(const struct conf_channel *channel, struct wall_ms now)
+{
+	return (struct quota_time){(uint32_t)(now.v / 60000), pool_day(channel, now)};
+}
+
+unsigned
+judge_permits(const struct judge *j, uint32_t round)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < j->slots->n; i++) {
+		const struct slot_row *row = &j->slots->seen[i].row;
+
+		n += row->channel == j->pc->number && row->kind == SLOT_PERMIT &&
+		     row->round == round && slot_lives(j->slot, j->slots->seen[i].number);
+	}
+	return n;
+}
+
+/* The session's account, or, where it has none, how many sessions each account has. */
+static enum store_rc
+read_session(struct judge *j)
+{
+	struct sticky_row row;
+	struct sticky_id id = {
+	    j->wish->session, j->pc->number, j->now, j->wish->pool->conf->sticky.ttl_ms};
+	enum store_rc rc = sticky_get(j->txn, &id, &row);
+
+	if (rc == STORE_OK) {
+		j->reason.session.bound = true;
+		j->reason.session.account = row.account;
+		/* until it is judged: an account that is not configured any more is gone for good */
+		j->reason.session.trouble = STICKY_LASTING;
+		return rc;
+	}
+	if (rc != STORE_NONE)
+		return rc;
+	j->count_bound = true;
+	return sticky_bound(j->txn, j->pc->number, j->pc->top, j->pc->bound);
+}
+
 enum store_rc
 judge_open(struct judge *j, struct txn *txn, const struct slot *slot, const struct pick_wish *wish,
     struct wall_ms now)
 {
+	enum store_rc rc;
+
 	j->txn = txn;
 	j->slot = slot;
 	j->wish = wish;
@@ -297,9 +468,16 @@ judge_open(struct judge *j, struct txn *txn, const struct slot *slot, const stru
 	j->model = text_span(wish->model);
 	j->most_rest_ms = most_rest_ms(&j->channel->policy);
 	j->reason = (struct pick_reason){.result = PICK_NOBODY};
-	j->has_probe = false;
+	j->tiers = j->channel->policy.pool.cost_tiers && j->model.n > 0;
+	j->count_bound = j->active = j->has_probe = false;
+	j->consecutive = 0;
 	j->ndead = 0;
 	j->slots = wish->pool->slots;
 	j->slots->n = 0;
-	return read_leases(j);
+	quota_open(txn, j->pc->number, &j->quotas);
+	rc = read_leases(j);
+	if (rc == STORE_OK && j->tiers)
+		rc = price_open(txn, j->pc->number, wish->model,
+		    j->channel->policy.pool.cost_ttl_ms, now, &j->prices);
+	return rc == STORE_OK && wish->session != NULL ? read_session(j) : rc;
 }

@@ -12,6 +12,8 @@
 #include "pick.h"
 #include "strategy.h"
 
+#include "store/price.h"
+
 #define JUDGE_DEAD_MAX \
 	64 /* accounts freed of dead workers' leases in one pick; the rest by the next ones */
 
@@ -32,7 +34,16 @@ struct judge {
 	struct span model;
 	int64_t most_rest_ms;
 	struct slot_list *slots;
+	struct price_view prices; /* of the model; used where `tiers` */
+	struct quota_view quotas;
+	bool tiers;
+	bool count_bound; /* pc->bound is filled: the session has no account yet */
 	struct pick_reason reason;
+	/* facts for the channel's breaker */
+	bool active;
+	uint32_t consecutive;
+	/* the account whose rest was looked at last: for explain, and for the session's account */
+	int64_t until_ms;
 	/* the best account for a probe while all are cooling */
 	bool has_probe;
 	size_t probe;
@@ -52,12 +63,19 @@ enum score_out judge_account(
 void judge_candidate(struct judge *j, const struct pool_seat *seat, const struct account_row *row,
     struct score_candidate *c);
 
-/* Tokens and requests of today, mean latency: for the strategies that want them. */
-void judge_stat(struct judge *j, uint32_t number, struct strategy_facts *facts);
+/* Tokens and requests of today, mean latency, quota: for the strategies that want them. */
+void judge_facts(
+    struct judge *j, const struct pool_seat *seat, unsigned needs, struct strategy_facts *facts);
 
 /* At most one probe of a resting account at a time on a channel, over all processes. */
 bool judge_probe_runs(const struct judge *j);
+/* Half-open permits of this round whose holders live. */
+unsigned judge_permits(const struct judge *j, uint32_t round);
 /* Free what the scan found of dead workers: writes. */
 enum store_rc judge_free_dead(struct judge *j) STORE_MUST_CHECK;
+
+/* Quota limits of an account in the store's terms. */
+struct quota_limits judge_limits(const struct conf_account *account);
+struct quota_time judge_quota_time(const struct conf_channel *channel, struct wall_ms now);
 
 #endif

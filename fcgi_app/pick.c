@@ -1,268 +1,129 @@
 #include "pick.h"
 
-#include "judge.h"
-#include "store/cursor.h"
-#include "strategy.h"
+#include "choose.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-/* One pick on its way through its two passes. */
-struct choosing {
-	struct judge j;
-	struct score_board board;
-	enum conf_strategy strategy;
-	uint32_t cursor;
-};
-
-struct choice {
-	size_t account;
-	enum slot_kind kind;
-};
-
-static double
-rank_of(struct choosing *c, const struct pool_seat *seat, const struct account_row *row)
+/* Requests that may use the same accounts wait in one line. */
+static uint32_t
+wants_of(const struct choose *c)
 {
-	const struct conf_account *account = &c->j.channel->accounts[seat->index];
-	uint32_t number = (uint32_t)(seat - c->j.pc->seats);
-	unsigned needs = strategy_needs(c->strategy);
-	struct strategy_facts facts = {
-	    .number = number,
-	    .cursor = c->cursor,
-	    .index = seat->index,
-	    .weight = account->weight,
-	    .in_flight = c->j.pc->in_flight[number],
-	    .quota_left = -1,
-	};
+	const struct pick_wish *wish = c->j.wish;
+	uint64_t h = key_hash(0, wish->realm.p, wish->realm.n);
 
-	(void)row;
-	if (needs & STRATEGY_SMOOTH)
-		facts.smooth = c->j.pc->smooth[number] / 1000.0;
-	if (needs & STRATEGY_STAT)
-		judge_stat(&c->j, number, &facts);
-	return strategy_rank(c->strategy, &facts);
+	if (wish->realm.n == 0 && wish->ntried == 0 && !c->j.pc->picky)
+		return 0;
+	for (unsigned i = 0; i < wish->ntried; i++)
+		h = key_hash(h, &wish->tried[i].account, sizeof wish->tried[i].account);
+	if (c->j.pc->picky)
+		h = key_hash(h, wish->model, strlen(wish->model));
+	return (uint32_t)(h ^ h >> 32) | 1;
 }
 
-static void
-fill(struct choosing *c, const struct pool_seat *seat, const struct account_row *row,
-    struct score_candidate *candidate)
+static struct queue_who
+who_of(const struct choose *c)
 {
-	judge_candidate(&c->j, seat, row, candidate);
-	if (c->strategy != CONF_ADAPTIVE)
-		candidate->rank = rank_of(c, seat, row);
+	return (struct queue_who){c->j.slot, c->j.pc->number, wants_of(c)};
 }
 
-typedef void visit_fn(
-    struct choosing *c, const struct pool_seat *seat, const struct account_row *row);
-
-static void
-visit_judge(struct choosing *c, const struct pool_seat *seat, const struct account_row *row)
+/* Whoever came before goes first; who finds nobody free stands at the end. */
+static enum store_rc
+obey_queue(struct choose *c)
 {
-	enum score_out out = judge_account(&c->j, seat, row);
-	struct score_candidate candidate;
+	struct queue_who who = who_of(c);
+	unsigned before;
+	bool may = true;
+	enum store_rc rc = STORE_OK;
 
-	c->j.pc->judged[seat->index] = (uint8_t)out;
-	if (out != SCORE_IN) {
-		c->j.reason.out[out]++;
-		return;
-	}
-	judge_candidate(&c->j, seat, row, &candidate);
-	score_survey(&c->board, &candidate);
-}
-
-static void
-visit_offer(struct choosing *c, const struct pool_seat *seat, const struct account_row *row)
-{
-	struct score_candidate candidate;
-	enum score_out out;
-
-	if (c->j.pc->judged[seat->index] != SCORE_IN)
-		return;
-	fill(c, seat, row, &candidate);
-	out = score_offer(&c->board, &candidate);
-	c->j.pc->judged[seat->index] = (uint8_t)out;
-	c->j.reason.out[out]++;
-}
-
-/* Rows are read where they lie in the map: nothing may be written between. */
-static inline __attribute__((always_inline)) enum store_rc
-each_account(struct choosing *c, visit_fn *visit)
-{
-	for (uint32_t first = 0; first < c->j.pc->top; first += ACCOUNT_SHARD) {
-		const struct account_row *rows;
-		unsigned n;
-		enum store_rc rc =
-		    account_shard(c->j.txn, c->j.pc->number, first / ACCOUNT_SHARD, &rows, &n);
-
-		if (rc != STORE_OK)
+	if (c->j.reason.result == PICK_TAKEN) {
+		rc = queue_may_take(c->j.txn, &who, &may);
+		if (rc != STORE_OK || may)
 			return rc;
-		if (n > c->j.pc->top - first)
-			n = c->j.pc->top - first;
-		for (unsigned i = 0; i < n; i++)
-			if (c->j.pc->seats[first + i].index != UINT32_MAX)
-				visit(c, &c->j.pc->seats[first + i], &rows[i]);
+		c->j.reason.result = PICK_FULL;
 	}
-	return STORE_OK;
-}
-
-static struct score_rule
-rule_of(const struct conf_policy *policy)
-{
-	int64_t shortlist = policy->pool.shortlist;
-
-	return (struct score_rule){
-	    .way = strategy_way((enum conf_strategy)policy->pool.strategy),
-	    .credit_factor = policy->pool.credit_factor,
-	    .success_factor = policy->pool.success_factor,
-	    .idle_weight_per_hour = policy->pool.idle_weight_per_hour,
-	    .idle_weight_max = policy->pool.idle_weight_max,
-	    .min_pick_gap_ms = policy->pool.min_pick_gap_ms,
-	    .shortlist = shortlist < 1                 ? 1
-	                 : shortlist > SCORE_SHORT_MAX ? SCORE_SHORT_MAX
-	                                               : (unsigned)shortlist,
-	};
-}
-
-static enum pick_result
-reason_of(const struct judge *j)
-{
-	const unsigned *out = j->reason.out;
-
-	if (out[SCORE_FULL] > 0)
-		return PICK_FULL;
-	if (out[SCORE_COOLING] + out[SCORE_BREAKER] + out[SCORE_MODEL_COOLING] > 0)
-		return PICK_COOLING;
-	if (out[SCORE_TRIED] > 0)
-		return PICK_TRIED;
-	if (out[SCORE_MODEL_MISSING] > 0 || (out[SCORE_MODEL] > 0 && out[SCORE_DISABLED] == 0))
-		return PICK_MISSING;
-	return PICK_NOBODY;
-}
-
-/* What the strategy remembers between picks. */
-static enum store_rc
-read_strategy(struct choosing *c)
-{
-	unsigned needs = strategy_needs(c->strategy);
-	enum store_rc rc = STORE_OK;
-
-	c->cursor = CURSOR_NOBODY;
-	if (needs & STRATEGY_CURSOR)
-		rc = cursor_get(c->j.txn, c->j.pc->number, &c->cursor);
-	if (rc == STORE_OK && (needs & STRATEGY_SMOOTH))
-		rc = cursor_smooth_get(c->j.txn, c->j.pc->number, c->j.pc->smooth, c->j.pc->top);
-	return rc;
-}
-
-/* Everybody who could have been picked gains its weight; who was picked pays the sum. */
-static enum store_rc
-write_smooth(struct choosing *c, uint32_t picked)
-{
-	struct pool_channel *pc = c->j.pc;
-	double total = 0;
-
-	for (uint32_t n = 0; n < pc->top; n++) {
-		uint32_t index = pc->seats[n].index;
-
-		if (index == UINT32_MAX || pc->judged[index] != SCORE_IN)
-			continue;
-		pc->smooth[n] += (int32_t)(c->j.channel->accounts[index].weight * 1000);
-		total += c->j.channel->accounts[index].weight * 1000;
-	}
-	pc->smooth[picked] -= (int32_t)total;
-	return cursor_smooth_put(c->j.txn, pc->number, pc->smooth, pc->top);
-}
-
-static enum store_rc
-write_strategy(struct choosing *c, uint32_t picked)
-{
-	unsigned needs = strategy_needs(c->strategy);
-	enum store_rc rc = STORE_OK;
-
-	if (needs & STRATEGY_CURSOR)
-		rc = cursor_put(c->j.txn, c->j.pc->number, picked);
-	if (rc == STORE_OK && (needs & STRATEGY_SMOOTH))
-		rc = write_smooth(c, picked);
-	return rc;
-}
-
-static void
-choose_insisted(struct choosing *c, struct choice *choice_out)
-{
-	enum score_out out = c->j.pc->judged[c->j.wish->insist];
-
-	*choice_out = (struct choice){c->j.wish->insist, SLOT_REQUEST};
-	c->j.reason.result = out == SCORE_IN || out == SCORE_COOLING || out == SCORE_TRIED
-	                         ? PICK_TAKEN
-	                         : reason_of(&c->j);
-}
-
-/* PICK_TAKEN and the choice, or why not. */
-static enum store_rc
-choose(struct choosing *c, struct choice *choice_out)
-{
-	enum store_rc rc = each_account(c, visit_judge);
-
-	if (rc != STORE_OK)
+	if (c->j.reason.result != PICK_FULL || !c->j.wish->may_queue)
 		return rc;
-	if (c->j.wish->insist != PICK_ANY) {
-		choose_insisted(c, choice_out);
-		return STORE_OK;
-	}
-	score_close(&c->board, false, false);
-	rc = each_account(c, visit_offer);
-	if (rc != STORE_OK)
-		return rc;
-	choice_out->kind = SLOT_REQUEST;
-	if (score_draw(&c->board, &choice_out->account)) {
-		c->j.reason.result = PICK_TAKEN;
-		return STORE_OK;
-	}
-	c->j.reason.result = reason_of(&c->j);
-	if (c->j.reason.result != PICK_FULL && c->j.has_probe && !judge_probe_runs(&c->j)) {
-		*choice_out = (struct choice){c->j.probe, SLOT_PROBE};
-		c->j.reason.result = PICK_TAKEN;
-	}
-	return STORE_OK;
+	rc = queue_join(c->j.txn, &who, (unsigned)c->j.channel->policy.pool.queue_size, &before);
+	if (rc == STORE_OK)
+		c->j.reason.result = PICK_WAITING;
+	return rc == STORE_FULL ? STORE_OK : rc;
 }
 
 static enum store_rc
-take(struct choosing *c, const struct choice *choice, struct pick_lease *lease)
+reserve_quota(struct choose *c, const struct choose_one *choice, struct pick_lease *lease)
+{
+	const struct conf_account *account = &c->j.channel->accounts[choice->account];
+	struct quota_limits limits = judge_limits(account);
+	struct quota_row row;
+	enum store_rc rc;
+
+	if (!quota_is_set(&limits))
+		return STORE_OK;
+	rc = quota_get(c->j.txn, lease->ref, &row);
+	if (rc != STORE_OK && rc != STORE_NONE)
+		return rc;
+	quota_reserve(
+	    &row, c->j.wish->tokens, judge_quota_time(c->j.channel, c->j.now), &lease->hold);
+	lease->has_quota = true;
+	return quota_put(c->j.txn, lease->ref, &row);
+}
+
+/* A first binding is made with the lease, so that two requests of one session cannot bind it twice. */
+static enum store_rc
+bind_session(struct choose *c, uint32_t number)
+{
+	const struct pick_wish *wish = c->j.wish;
+	struct sticky_id id = {
+	    wish->session, c->j.pc->number, c->j.now, wish->pool->conf->sticky.ttl_ms};
+
+	if (wish->session == NULL || c->j.reason.session.bound)
+		return STORE_OK;
+	return sticky_put(c->j.txn, &id, number);
+}
+
+static enum store_rc
+take_slot(struct choose *c, const struct choose_one *choice, struct pick_lease *lease)
 {
 	struct judge *j = &c->j;
-	struct account_ref ref = {j->pc->number, j->pc->numbers[choice->account]};
 	struct slot_row slot_row = {
 	    .kind = (uint8_t)choice->kind,
-	    .channel = ref.channel,
-	    .account = ref.number,
+	    .channel = lease->ref.channel,
+	    .account = lease->ref.number,
 	    .started_ms = j->now.v,
-	    .taken_txn = txn_number(j->txn),
+	    .taken_txn = lease->txn,
+	    .round = c->breaker.round,
+	    .tokens = lease->has_quota ? lease->hold.tokens : 0,
 	    .model_hash = key_hash(0, j->wish->model, strlen(j->wish->model)),
 	};
-	enum store_rc rc = slot_take(j->txn, j->slot, &slot_row);
 
-	if (rc == STORE_OK && choice->kind == SLOT_REQUEST && j->wish->insist == PICK_ANY)
-		rc = write_strategy(c, ref.number);
+	return slot_take(j->txn, j->slot, &slot_row);
+}
+
+static enum store_rc
+take(struct choose *c, const struct choose_one *choice, struct pick_lease *lease)
+{
+	struct judge *j = &c->j;
+	struct queue_who who = who_of(c);
+	enum store_rc rc;
+
 	*lease = (struct pick_lease){
 	    .taken = true,
 	    .channel = j->wish->channel,
 	    .account = choice->account,
-	    .ref = ref,
-	    .txn = slot_row.taken_txn,
+	    .ref = {j->pc->number, j->pc->numbers[choice->account]},
+	    .txn = txn_number(j->txn),
+	    .round = c->breaker.round,
 	    .kind = choice->kind,
 	    .at = j->now,
 	};
-	return rc;
-}
-
-static enum store_rc
-choosing_open(struct choosing *c, struct txn *txn, const struct slot *slot,
-    const struct pick_wish *wish, struct wall_ms now)
-{
-	enum store_rc rc = judge_open(&c->j, txn, slot, wish, now);
-
-	c->strategy = (enum conf_strategy)c->j.channel->policy.pool.strategy;
-	return rc == STORE_OK ? read_strategy(c) : rc;
+	rc = reserve_quota(c, choice, lease);
+	if (rc == STORE_OK)
+		rc = take_slot(c, choice, lease);
+	if (rc == STORE_OK)
+		rc = choose_remember(c, choice, lease->ref.number);
+	if (rc == STORE_OK)
+		rc = bind_session(c, lease->ref.number);
+	return rc == STORE_OK ? queue_leave(j->txn, &who, &j->reason.wake) : rc;
 }
 
 struct job {
@@ -277,20 +138,21 @@ static enum store_rc
 pick_in(struct txn *txn, void *arg)
 {
 	struct job *job = arg;
-	struct choice choice;
-	struct choosing c;
-	struct score_rule rule;
-	enum store_rc rc = choosing_open(&c, txn, job->slot, job->wish, job->now);
+	struct choose_one choice;
+	struct choose c;
+	enum store_rc rc = choose_open(&c, txn, job->slot, job->wish, job->now);
 
-	rule = rule_of(&c.j.channel->policy);
-	score_begin(&c.board, &rule, job->now, job->wish->random);
 	job->lease = (struct pick_lease){.taken = false};
 	if (rc == STORE_OK)
-		rc = choose(&c, &choice);
+		rc = choose_account(&c, &choice);
 	if (rc == STORE_OK)
 		rc = judge_free_dead(&c.j);
+	if (rc == STORE_OK)
+		rc = obey_queue(&c);
 	if (rc == STORE_OK && c.j.reason.result == PICK_TAKEN)
 		rc = take(&c, &choice, &job->lease);
+	if (rc == STORE_OK)
+		rc = choose_write(&c);
 	judge_close(&c.j);
 	job->reason = c.j.reason;
 	return rc;
@@ -308,8 +170,36 @@ pick_take(struct env *env, const struct slot *slot, const struct pick_wish *wish
 		err_why(why, "store: %s", env_error(env));
 		return rc == STORE_BUSY ? ERR_TIMEOUT : ERR_STORE;
 	}
+	queue_wake(env, &job.reason.wake);
 	*lease_out = job.lease;
 	*reason_out = job.reason;
+	return ERR_OK;
+}
+
+static enum store_rc
+leave_in(struct txn *txn, void *arg)
+{
+	struct job *job = arg;
+	struct choose c;
+	struct queue_who who;
+
+	c.j.wish = job->wish;
+	c.j.slot = job->slot;
+	c.j.pc = &job->wish->pool->channels[job->wish->channel];
+	who = who_of(&c);
+	return queue_leave(txn, &who, &job->reason.wake);
+}
+
+enum err
+pick_leave(struct env *env, const struct slot *slot, const struct pick_wish *wish, struct why *why)
+{
+	struct job job = {.slot = slot, .wish = wish};
+
+	if (env_update(env, leave_in, &job) != STORE_OK) {
+		err_why(why, "store: %s", env_error(env));
+		return ERR_STORE;
+	}
+	queue_wake(env, &job.reason.wake);
 	return ERR_OK;
 }
 
@@ -317,19 +207,12 @@ enum store_rc
 pick_look(struct txn *txn, const struct slot *slot, const struct pick_wish *wish,
     struct wall_ms now, struct pick_reason *reason_out)
 {
-	struct choosing c;
-	struct score_rule rule;
-	enum store_rc rc = choosing_open(&c, txn, slot, wish, now);
+	struct choose c;
+	enum store_rc rc = choose_open(&c, txn, slot, wish, now);
 
-	rule = rule_of(&c.j.channel->policy);
-	score_begin(&c.board, &rule, now, 0);
 	if (rc == STORE_OK)
-		rc = each_account(&c, visit_judge);
-	score_close(&c.board, false, false);
-	if (rc == STORE_OK)
-		rc = each_account(&c, visit_offer);
+		rc = choose_look(&c);
 	judge_close(&c.j);
-	c.j.reason.result = c.board.n > 0 ? PICK_TAKEN : reason_of(&c.j);
 	*reason_out = c.j.reason;
 	return rc;
 }

@@ -93,6 +93,8 @@ seat_of(const struct conf_channel *channel, uint32_t index)
 	    .off = !account->enabled,
 	    .picky = account->models.n > 0,
 	    .weightless = account->weight <= 0,
+	    .metered = account->quota.total_tokens > 0 || account->quota.rpm > 0 ||
+	               account->quota.rpd > 0 || account->quota.tpm > 0 || account->quota.tpd > 0,
 	};
 }
 
@@ -103,6 +105,7 @@ seat_channel(struct pool_channel *pc, const struct conf_channel *channel)
 	pc->in_flight = must_alloc(pc->top, sizeof *pc->in_flight);
 	if (strategy_needs((enum conf_strategy)channel->policy.pool.strategy) & STRATEGY_SMOOTH)
 		pc->smooth = must_alloc(pc->top, sizeof *pc->smooth);
+	pc->bound = must_alloc(pc->top, sizeof *pc->bound);
 	pc->judged = must_alloc(pc->naccounts, sizeof *pc->judged);
 	for (uint32_t i = 0; i < pc->top; i++)
 		pc->seats[i].index = UINT32_MAX;
@@ -144,9 +147,11 @@ pool_open(
 		pc->numbers = must_alloc(pc->naccounts, sizeof *pc->numbers);
 		pc->health = health_policy(&conf->channels[i].policy);
 		pc->unweighted = true;
-		for (size_t a = 0; a < conf->channels[i].naccounts; a++)
+		for (size_t a = 0; a < conf->channels[i].naccounts; a++) {
 			pc->unweighted =
 			    pc->unweighted && conf->channels[i].accounts[a].weight <= 0;
+			pc->picky = pc->picky || conf->channels[i].accounts[a].models.n > 0;
+		}
 	}
 	rc = env_view(env, enrol, &e);
 	if (rc == STORE_OK && create && e.stale) {
@@ -174,6 +179,7 @@ pool_free(struct pool **pool)
 		free((*pool)->channels[i].seats);
 		free((*pool)->channels[i].in_flight);
 		free((*pool)->channels[i].smooth);
+		free((*pool)->channels[i].bound);
 		free((*pool)->channels[i].judged);
 	}
 	free((*pool)->slots);
@@ -203,4 +209,14 @@ pool_day(const struct conf_channel *channel, struct wall_ms now)
 	int64_t offset_ms = zone == NULL ? 0 : (int64_t)zone_offset(zone, now) * 1000;
 
 	return (uint32_t)((now.v + offset_ms) / 86400000);
+}
+
+struct wall_ms
+pool_next_day(const struct conf_channel *channel, struct wall_ms now)
+{
+	const struct zone *zone = channel->policy.cooldown.zone;
+
+	if (zone == NULL)
+		return (struct wall_ms){(now.v / 86400000 + 1) * 86400000};
+	return zone_next(zone, now, 0, 0);
 }

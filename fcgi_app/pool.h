@@ -20,6 +20,7 @@ struct pool_seat {
 	bool off;       /* enabled: false */
 	bool picky;     /* has patterns for models */
 	bool weightless;
+	bool metered; /* has a quota */
 };
 
 struct pool_channel {
@@ -29,10 +30,12 @@ struct pool_channel {
 	uint32_t top;            /* largest number + 1 */
 	struct pool_seat *seats; /* [account number] */
 	struct health_policy health;
+	bool picky;          /* some account has patterns for models */
 	bool unweighted;     /* every account has weight 0: all are equal */
 	uint8_t *judged;     /* scratch of a pick, per configured account: enum score_out */
 	uint16_t *in_flight; /* scratch of a pick, per account number; all zero between picks */
 	int32_t *smooth;     /* scratch of a pick: standings of the smooth round robin */
+	uint32_t *bound;     /* scratch of a pick: sessions bound to each account */
 };
 
 struct pool {
@@ -49,6 +52,8 @@ void pool_free(struct pool **pool);
 struct account_ref pool_ref(const struct pool *pool, size_t channel, size_t account);
 /* Number of the channel's day, in its timezone: for counters that start anew. */
 uint32_t pool_day(const struct conf_channel *channel, struct wall_ms now);
+/* When the channel's next day begins. */
+struct wall_ms pool_next_day(const struct conf_channel *channel, struct wall_ms now);
 /* Has it a row in the store? */
 bool pool_has(const struct pool *pool, size_t channel, size_t account);
 

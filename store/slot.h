@@ -36,7 +36,8 @@ struct slot_row {
 	uint64_t tokens;    /* reserved quota; 0 = none */
 	uint32_t pid;       /* for people only, never for liveness */
 	uint32_t taken_txn; /* number of the transaction that took it */
-	uint8_t spare[16];
+	uint32_t round;     /* of the channel's breaker */
+	uint8_t spare[12];
 };
 _Static_assert(sizeof(struct slot_row) == 64, "slot rows are 64 bytes");
 
