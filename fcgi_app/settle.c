@@ -1,5 +1,6 @@
 #include "settle.h"
 
+#include "charge.h"
 #include "rest.h"
 #include "store/cooldown.h"
 #include "store/tally.h"
@@ -20,6 +21,8 @@ struct job {
 	struct account_row row;
 	struct account_stat stat;
 	struct health_change change;
+	unsigned quota_crossed;
+	struct queue_wake wake;
 };
 
 static const struct conf_channel *
@@ -204,6 +207,21 @@ note_failure(struct job *job, const struct verdict_row *row)
 		job->stat.rate_limited++;
 }
 
+/* breaker.ratio: that share of the last requests failed. */
+static void
+heed_ratio(struct job *job)
+{
+	const struct conf_policy *policy = &channel_of(job)->policy;
+	unsigned calls, failures, n = (unsigned)policy->breaker.ratio_requests;
+
+	if (policy->breaker.ratio <= 0 || job->change.breaker_opened || !job->change.new_incident)
+		return;
+	account_window(&job->stat, n < ACCOUNT_WINDOW ? n : ACCOUNT_WINDOW, &calls, &failures);
+	if (calls >= n && failures >= policy->breaker.ratio * calls)
+		health_open(&job->row, &job->pool->channels[job->lease->channel].health, job->now,
+		    &job->change);
+}
+
 static void
 count_failure(struct job *job, const struct verdict_row *row)
 {
@@ -221,6 +239,7 @@ count_failure(struct job *job, const struct verdict_row *row)
 			time.taken = job->row.failed_txn;
 		health_failure(&job->row, &time, policy, network, &job->change);
 		account_window_add(&job->stat, true);
+		heed_ratio(job);
 	} else if (row->error) {
 		job->row.errors++;
 	}
@@ -289,6 +308,153 @@ apply_failure(struct txn *txn, struct job *job)
 	return rc;
 }
 
+static enum breaker_probe
+probe_result(enum verdict verdict)
+{
+	if (verdict == VERDICT_OK)
+		return BREAKER_PROBE_OK;
+	if (verdict == VERDICT_CANCELLED || verdict == VERDICT_CLIENT ||
+	    verdict == VERDICT_CONTEXT_LENGTH || verdict == VERDICT_NOBODY)
+		return BREAKER_PROBE_NEUTRAL;
+	return BREAKER_PROBE_FAILED;
+}
+
+static void
+breaker_event(struct job *job)
+{
+	const struct breaker_change *change = &job->report.breaker;
+	struct journal_row *event;
+
+	if (!change->moved)
+		return;
+	event = add_event(job, change->warn ? JOURNAL_WARN : JOURNAL_INFO, "channel breaker");
+	event_states(event, breaker_state_name(change->from), breaker_state_name(change->to),
+	    change->old_until_ms, change->until_ms);
+	if (event == NULL)
+		return;
+	event->account[0] = '\0';
+	event->status = 0;
+	text_clean(event->rule, sizeof event->rule, text_span(change->text));
+	if (change->trigger != 0)
+		snprintf(
+		    event->cause, sizeof event->cause, "%s", breaker_trigger_name(change->trigger));
+}
+
+/* The channel's windows and half-open probes. */
+static enum store_rc
+feed_breaker(struct txn *txn, struct job *job)
+{
+	const struct verdict_row *row = &verdict_table[job->outcome->finding->verdict];
+	struct breaker_policy policy = pick_breaker_policy(&channel_of(job)->policy);
+	struct breaker_outcome outcome = {
+	    .requests = row->channel_requests,
+	    .failed = row->channel_counts,
+	    .first_content_ms = job->outcome->first_content_ms,
+	    .permit = job->lease->kind == SLOT_PERMIT,
+	    .probe = probe_result(job->outcome->finding->verdict),
+	    .round = job->lease->round,
+	};
+	struct breaker_row breaker;
+	enum store_rc rc = breaker_get(txn, job->lease->ref.channel, &breaker);
+
+	job->report.breaker = (struct breaker_change){.write = false};
+	if (rc != STORE_OK && rc != STORE_NONE)
+		return rc;
+	breaker_result(&breaker, &outcome, &policy, job->now, &job->report.breaker);
+	breaker_event(job);
+	return job->report.breaker.write ? breaker_put(txn, job->lease->ref.channel, &breaker)
+	                                 : STORE_OK;
+}
+
+static struct sticky_turn
+turn_of(const struct conf *conf, const struct settle_session *session, enum sticky_served served)
+{
+	return (struct sticky_turn){
+	    .bound = session->found.bound && !session->ours,
+	    .trouble = session->found.trouble,
+	    .rest_left_ms = session->found.rest_left_ms,
+	    .unbind = conf->sticky.on_trouble == CONF_TROUBLE_UNBIND,
+	    .detour_max_ms = conf->sticky.detour_max_ms,
+	    .served = served,
+	};
+}
+
+/* Who served decides about the binding: it stays, its time starts anew, or it moves. */
+static enum store_rc
+settle_session(struct txn *txn, const struct job *job)
+{
+	const struct settle_session *session = job->outcome->session;
+	const struct conf *conf = job->pool->conf;
+	uint32_t served = job->lease->ref.number;
+	struct sticky_id id;
+	struct sticky_turn turn;
+
+	if (session == NULL || job->outcome->finding->verdict != VERDICT_OK)
+		return STORE_OK;
+	id = (struct sticky_id){
+	    session->key, job->lease->ref.channel, job->now, conf->sticky.ttl_ms};
+	if (!session->found.bound)
+		return STORE_OK; /* bound with this very lease */
+	turn = turn_of(
+	    conf, session, served == session->found.account ? STICKY_BY_BOUND : STICKY_BY_OTHER);
+	switch (sticky_decide(&turn)) {
+	case STICKY_KEEP: break;
+	case STICKY_RENEW: return sticky_put(txn, &id, served);
+	case STICKY_MOVE: return sticky_move(txn, &id, session->found.account, served);
+	case STICKY_DROP: return sticky_drop(txn, &id, session->found.account);
+	}
+	return STORE_OK;
+}
+
+static void
+quota_event(struct job *job)
+{
+	struct journal_row *event;
+
+	if (job->quota_crossed == 0)
+		return;
+	event = add_event(job, JOURNAL_WARN, "quota");
+	event_states(event, "active", "active", 0, 0);
+	if (event != NULL)
+		snprintf(event->rule, sizeof event->rule, "90%% of %s%s%s used",
+		    job->quota_crossed & QUOTA_MINUTE ? "the minute's " : "",
+		    job->quota_crossed & QUOTA_DAY ? "the day's " : "",
+		    job->quota_crossed & QUOTA_LIFE ? "the total " : "");
+}
+
+static enum store_rc
+charge(struct txn *txn, struct job *job)
+{
+	struct charge c = {
+	    .conf = job->pool->conf,
+	    .lease = job->lease,
+	    .verdict = job->outcome->finding->verdict,
+	    .usage = job->outcome->usage,
+	    .client = job->outcome->client,
+	    .model = job->outcome->model,
+	    .sent = job->outcome->sent,
+	    .now = job->now,
+	};
+	enum store_rc rc = charge_apply(txn, &c, &job->quota_crossed);
+
+	quota_event(job);
+	return rc;
+}
+
+/* All that is not the account's own row. */
+static enum store_rc
+settle_around(struct txn *txn, struct job *job)
+{
+	struct queue_who who = {job->slot, job->lease->ref.channel, 0};
+	enum store_rc rc = charge(txn, job);
+
+	if (rc == STORE_OK)
+		rc = feed_breaker(txn, job);
+	if (rc == STORE_OK)
+		rc = settle_session(txn, job);
+	return rc == STORE_OK ? queue_next(txn, &who, &job->wake) : rc;
+}
+
 static enum store_rc
 write_events(struct txn *txn, const struct settle_report *report)
 {
@@ -345,6 +511,8 @@ settle_in(struct txn *txn, void *arg)
 		rc = account_put(txn, job->lease->ref, &job->row);
 	if (rc == STORE_OK)
 		rc = account_stat_put(txn, job->lease->ref, &job->stat);
+	if (rc == STORE_OK)
+		rc = settle_around(txn, job);
 	/* counters that are sums over accounts are not kept twice: every row more costs each request a page */
 	if (rc == STORE_OK && job->outcome->finding->verdict == VERDICT_CANCELLED)
 		rc = tally_add(txn, TALLY_CANCELLED, 1);
@@ -369,6 +537,44 @@ settle_lease(struct env *env, const struct slot *slot, const struct pool *pool,
 		err_why(why, "store: %s", env_error(env));
 		return ERR_STORE;
 	}
+	queue_wake(env, &job.wake);
+	job.report.hard = job.change.disabled || job.change.breaker_opened ||
+	                  outcome->finding->verdict == VERDICT_HARD_CREDIT ||
+	                  job.report.breaker.moved;
 	*report_out = job.report;
 	return ERR_OK;
+}
+
+struct unserved {
+	const struct pool *pool;
+	const struct settle_session *session;
+	struct wall_ms now;
+};
+
+static enum store_rc
+unserved_in(struct txn *txn, void *arg)
+{
+	const struct unserved *u = arg;
+	const struct settle_session *session = u->session;
+	struct sticky_turn turn = turn_of(u->pool->conf, session, STICKY_BY_NOBODY);
+	struct sticky_id id = {session->key, u->pool->channels[session->channel].number, u->now,
+	    u->pool->conf->sticky.ttl_ms};
+
+	if (sticky_decide(&turn) != STICKY_DROP)
+		return STORE_OK;
+	return session->ours ? sticky_del(txn, &id) : sticky_drop(txn, &id, session->found.account);
+}
+
+enum err
+settle_unserved(struct env *env, const struct pool *pool, const struct settle_session *session,
+    struct wall_ms now, struct why *why)
+{
+	struct unserved u = {pool, session, now};
+
+	if (!session->found.bound && !session->ours)
+		return ERR_OK;
+	if (env_update(env, unserved_in, &u) == STORE_OK)
+		return ERR_OK;
+	err_why(why, "store: %s", env_error(env));
+	return ERR_STORE;
 }

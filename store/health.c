@@ -62,8 +62,8 @@ health_success(
 	change->cool_ended = before != 0 && health_until_ms(row, time->now) == 0;
 }
 
-static void
-open_breaker(struct account_row *row, const struct health_policy *policy, struct wall_ms now,
+void
+health_open(struct account_row *row, const struct health_policy *policy, struct wall_ms now,
     struct health_change *change)
 {
 	size_t step =
@@ -102,7 +102,7 @@ health_failure(struct account_row *row, const struct health_time *time,
 	if (!network)
 		row->flags &= (uint8_t)~ACCOUNT_BREAKER_NET;
 	if (row->fails >= policy->threshold && policy->nbackoff > 0)
-		open_breaker(row, policy, time->now, change);
+		health_open(row, policy, time->now, change);
 }
 
 static void

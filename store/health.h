@@ -50,6 +50,10 @@ void health_success(
 void health_failure(struct account_row *row, const struct health_time *time,
     const struct health_policy *policy, bool network, struct health_change *change);
 
+/* Open the account's breaker: its next back-off begins. */
+void health_open(struct account_row *row, const struct health_policy *policy, struct wall_ms now,
+    struct health_change *change);
+
 /* One more of a kind that disables after so many in a row. */
 void health_session_dead(
     struct account_row *row, const struct health_policy *policy, struct health_change *change);
