@@ -38,6 +38,7 @@ MAIN_OBJ := $(B)/fcgi_app/main.o $(B)/fcgi_app/ctl/ctl.o
 LIB_OBJ := $(filter-out $(MAIN_OBJ),$(OBJ))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
+UNIT_LIB := $(patsubst %.c,$(B)/%.o,$(sort $(wildcard tests/lib/*.c)))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
 C_FILES := $(SRC) $(wildcard store/*.h fcgi_app/*.h fcgi_app/*/*.h) $(UNIT_SRC) $(FUZZ_SRC)
@@ -72,10 +73,12 @@ $(B)/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/unit/%: tests/unit/%.c $(B)/libsluice.a
+.SECONDARY: $(UNIT_LIB)
+$(B)/tests/%.o $(B)/unit/%: private CPPFLAGS += -Itests
+$(B)/unit/%: tests/unit/%.c $(UNIT_LIB) $(B)/libsluice.a
 	$(call say,TEST,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(UNIT_LIB) $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
 
 $(B)/fuzz/%: tests/fuzz/%.c
 	$(call say,FUZZ,$<)
@@ -169,4 +172,4 @@ install: all ## into PREFIX (default /usr/local), below DESTDIR
 clean: ## remove what was built
 	rm -rf $(B) build-asan
 
--include $(OBJ:.o=.d) $(UNIT:=.d)
+-include $(OBJ:.o=.d) $(UNIT_LIB:.o=.d) $(UNIT:=.d)

@@ -22,7 +22,6 @@ last_tried(const struct walk *w)
 static enum walk_next
 after_overload(struct walk *w)
 {
-	w->wish.insist = PICK_ANY;
 	if (w->overloaded++ == 0)
 		w->first_overloaded = last_tried(w);
 	if (w->overloaded < 2)
@@ -39,6 +38,7 @@ walk_next(struct walk *w)
 {
 	enum verdict verdict = w->outcome.finding.verdict;
 
+	w->wish.insist = PICK_ANY; /* asked once more is enough, whatever came of it */
 	if (w->attempts >= w->channel->policy.upstream.max_attempts)
 		return WALK_STOP;
 	if (verdict == VERDICT_OVERLOAD)

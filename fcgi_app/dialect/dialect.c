@@ -40,7 +40,7 @@ guess_missing(struct dialect_usage *u, size_t prompt_bytes, size_t content_bytes
 		u->prompt = dialect_guess_tokens(prompt_bytes);
 		u->estimated = true;
 	}
-	if (u->completion < 0 && u->total >= u->prompt && !u->estimated)
+	if (u->completion < 0 && u->total >= u->prompt)
 		u->completion = u->total - u->prompt;
 	if (u->completion < 0) {
 		u->completion = dialect_guess_tokens(content_bytes);
