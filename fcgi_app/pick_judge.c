@@ -99,36 +99,45 @@ note_rest(struct pick_view *v, size_t at, int64_t until_ms, enum probing probing
 	v->probe_until_ms = until_ms;
 }
 
+static enum probing
+probing_of(const struct account_row *row, bool cools, bool model_guessed)
+{
+	if (cools && row->cool_kind == VERDICT_HARD_CREDIT)
+		return PROBE_NEVER;
+	if (cools && (row->flags & ACCOUNT_GUESSED) == 0)
+		return PROBE_STATED;
+	return model_guessed ? PROBE_GUESSED : PROBE_STATED;
+}
+
+/* Rest and breaker of the account, and of this model on it, in one. */
 static enum score_out
 judge_rest(struct pick_view *v, const struct pool_seat *seat, uint32_t number,
     const struct account_row *row)
 {
-	int64_t model_until = 0, cool, until;
-	bool guessed, model_guessed = true;
+	int64_t cool = cooldown_clamp_ms(row->cool_until_ms, v->most_rest_ms, v->now);
+	int64_t until = cool > row->breaker_until_ms ? cool : row->breaker_until_ms;
+	int64_t model_until = 0;
+	bool cools = cool > v->now.v, model_guessed = true;
 	enum score_out out = SCORE_IN;
 
-	if (row->cool_until_ms <= v->now.v && row->breaker_until_ms <= v->now.v &&
-	    (row->flags & ACCOUNT_MODELS) == 0)
-		return SCORE_IN; /* the common case of a long scan */
-	cool = cooldown_clamp_ms(row->cool_until_ms, v->most_rest_ms, v->now);
-	until = cool > row->breaker_until_ms ? cool : row->breaker_until_ms;
-	guessed = cool <= v->now.v || (row->flags & ACCOUNT_GUESSED);
 	if (row->flags & ACCOUNT_MODELS)
 		out = judge_model(v, number, &model_until, &model_guessed);
 	if (out == SCORE_MODEL_MISSING)
 		return out;
-	if (cool > v->now.v)
-		out = SCORE_COOLING;
-	else if (row->breaker_until_ms > v->now.v)
-		out = SCORE_BREAKER;
-	if (model_until > until)
-		until = model_until;
+	if (until > v->now.v)
+		out = cools ? SCORE_COOLING : SCORE_BREAKER;
 	if (out != SCORE_IN)
-		note_rest(v, seat->index, until,
-		    cool > v->now.v && row->cool_kind == VERDICT_HARD_CREDIT ? PROBE_NEVER
-		    : guessed && model_guessed                               ? PROBE_GUESSED
-		                                                             : PROBE_STATED);
+		note_rest(v, seat->index, until > model_until ? until : model_until,
+		    probing_of(row, cools, model_guessed));
 	return out;
+}
+
+/* The common case of a long scan: nothing rests. */
+static bool
+may_rest(const struct pick_view *v, const struct account_row *row)
+{
+	return row->cool_until_ms > v->now.v || row->breaker_until_ms > v->now.v ||
+	       (row->flags & ACCOUNT_MODELS) != 0;
 }
 
 enum score_out
@@ -137,7 +146,7 @@ pick_judge(struct pick_view *v, const struct pool_seat *seat, uint32_t number,
 {
 	enum score_out out = judge_settings(v, seat, row);
 
-	if (out == SCORE_IN)
+	if (out == SCORE_IN && may_rest(v, row))
 		out = judge_rest(v, seat, number, row);
 	if (out == SCORE_IN && v->wish->ntried > 0 && was_tried(v->wish, seat->index))
 		out = SCORE_TRIED;
