@@ -38,6 +38,7 @@ MAIN_OBJ := $(B)/fcgi_app/main.o $(B)/fcgi_app/ctl/ctl.o
 LIB_OBJ := $(filter-out $(MAIN_OBJ),$(OBJ))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
+UNIT_LIB := $(patsubst %.c,$(B)/%.o,$(sort $(wildcard tests/lib/*.c)))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
 C_FILES := $(SRC) $(wildcard store/*.h fcgi_app/*.h fcgi_app/*/*.h) $(UNIT_SRC) $(FUZZ_SRC)
@@ -72,10 +73,12 @@ $(B)/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/unit/%: tests/unit/%.c $(B)/libsluice.a
+.SECONDARY: $(UNIT_LIB)
+$(B)/tests/%.o $(B)/unit/%: private CPPFLAGS += -Itests
+$(B)/unit/%: tests/unit/%.c $(UNIT_LIB) $(B)/libsluice.a
 	$(call say,TEST,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(UNIT_LIB) $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
 
 $(B)/fuzz/%: tests/fuzz/%.c
 	$(call say,FUZZ,$<)
@@ -135,7 +138,7 @@ fuzz: $(FUZZ) ## run every fuzzer for SECS seconds (default 30)
 		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) || exit 1; done
 
 .PHONY: lint
-lint: $(LIB_OBJ) ## house rules: layers, names, sizes, words, documents, secrets
+lint: all ## house rules: layers, names, sizes, words, documents, secrets
 	@sh tests/lint/lint.sh $(B)
 
 .PHONY: tidy
@@ -155,16 +158,18 @@ bench: all ## figures, side by side, on loopback (about 5 minutes)
 .PHONY: install
 install: all ## into PREFIX (default /usr/local), below DESTDIR
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/sluice $(DESTDIR)$(PREFIX)/share/man/man8 \
-		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/doc/sluice/examples
+		$(DESTDIR)$(PREFIX)/share/man/man5 $(addprefix $(DESTDIR)$(PREFIX)/share/doc/sluice/,examples lighttpd apache)
 	install -m 0755 $(B)/sluice.fcgi $(DESTDIR)$(PREFIX)/lib/sluice/sluice.fcgi
 	install -m 0755 $(B)/sluicectl $(DESTDIR)$(PREFIX)/bin/sluicectl
 	install -m 0644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 0644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 0644 README.md CHANGES.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sluice/
-	install -m 0644 examples/*.json apache/*.conf lighttpd/*.conf $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0644 examples/*.json $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0644 lighttpd/* $(DESTDIR)$(PREFIX)/share/doc/sluice/lighttpd/
+	install -m 0644 apache/* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
 
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf $(B) build-asan
 
--include $(OBJ:.o=.d) $(UNIT:=.d)
+-include $(OBJ:.o=.d) $(UNIT_LIB:.o=.d) $(UNIT:=.d)

@@ -13,9 +13,9 @@
 
 enum access_answer {
 	ACCESS_OK,
-	ACCESS_UNKNOWN,  /* 401 */
-	ACCESS_REFUSED,  /* 403 */
-	ACCESS_UNBUILT,  /* auth.mode "keys" */
+	ACCESS_UNKNOWN, /* 401 */
+	ACCESS_REFUSED, /* 403 */
+	ACCESS_UNBUILT, /* auth.mode "keys" */
 };
 
 /* Who calls; `client_out` is empty in the open mode where the server names nobody. */

@@ -26,21 +26,24 @@ enum classify_transport {
 
 struct classify_answer {
 	enum classify_transport transport;
-	int status;               /* of the final header block; 0 = none */
+	int status; /* of the final header block; 0 = none */
 	struct span content_type;
-	struct span body;         /* error body, or the data of an in-band error event; may be cut at 64 kB */
-	bool in_band;             /* the body is an event of a 200 stream, or a 200 body without the shape of an answer */
+	struct span
+	    body; /* error body, or the data of an in-band error event; may be cut at 64 kB */
+	bool
+	    in_band; /* the body is an event of a 200 stream, or a 200 body without the shape of an answer */
 	const struct reset_headers *headers;
-	bool judged;              /* the endpoint is one of chat, messages, responses */
-	struct span model;        /* as sent upstream; for "names this model" */
+	bool judged;       /* the endpoint is one of chat, messages, responses */
+	struct span model; /* as sent upstream; for "names this model" */
 };
 
 struct classify_finding {
 	enum verdict verdict;
-	struct reset_time reset;   /* stated reset, if any */
-	int status;                /* effective: an in-band 429 behaves like a real one */
-	const char *rule;          /* static or in the arena: which rule decided: "generic:code:insufficient_quota" */
-	char message[256];         /* the upstream's words, cleaned; "" = none */
+	struct reset_time reset; /* stated reset, if any */
+	int status;              /* effective: an in-band 429 behaves like a real one */
+	const char *
+	    rule; /* static or in the arena: which rule decided: "generic:code:insufficient_quota" */
+	char message[256]; /* the upstream's words, cleaned; "" = none */
 	char code[64];
 };
 

@@ -1,10 +1,12 @@
 #include "endpoint.h"
 
 static const struct endpoint table[] = {
-    {"/v1/chat/completions", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_chat},
+    {"/v1/chat/completions", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
+        &dialect_chat},
     {"/v1/completions", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
         &dialect_completions},
-    {"/v1/embeddings", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_embeddings},
+    {"/v1/embeddings", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
+        &dialect_embeddings},
     {"/v1/moderations", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
         &dialect_moderations},
     {"/v1/models", true, ENDPOINT_GET, ENDPOINT_CLIENT, ENDPOINT_MODELS, &dialect_chat},

@@ -19,6 +19,8 @@ struct exchange {
 	/* False once the client's side is gone. write() may buffer, flush() does not. */
 	bool (*write)(void *io, const char *bytes, size_t n);
 	bool (*flush)(void *io);
+	/* Write something the client never sees, so that a connection that is closed shows; may be NULL. */
+	void (*probe)(void *io);
 };
 
 /* The value of a variable; empty when it is missing or empty. */

@@ -14,7 +14,13 @@ struct fcgi {
 	FCGX_Request request;
 	struct exchange exchange;
 	bool body_ended;
+	bool send_limited;        /* SO_SNDTIMEO is set */
+	size_t unlimited_bytes;   /* written before it was */
+	int64_t client_timeout_ms;
 };
+
+/* A socket takes this much without blocking: below it no time limit is needed. */
+#define UNLIMITED_BYTES 65536
 
 static ssize_t
 read_body(void *io, char *dst, size_t n)
@@ -33,11 +39,32 @@ read_body(void *io, char *dst, size_t n)
 	return 0;
 }
 
+static void
+set_timeout(int fd, int option, int64_t ms)
+{
+	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+	/* a descriptor that takes no time limit still serves */
+	if (setsockopt(fd, SOL_SOCKET, option, &tv, sizeof tv) != 0)
+		return;
+}
+
+static void
+limit_sending(struct fcgi *f, size_t n)
+{
+	f->unlimited_bytes += n;
+	if (f->send_limited || f->unlimited_bytes < UNLIMITED_BYTES)
+		return;
+	set_timeout(f->request.ipcFd, SO_SNDTIMEO, f->client_timeout_ms);
+	f->send_limited = true;
+}
+
 static bool
 write_bytes(void *io, const char *bytes, size_t n)
 {
 	struct fcgi *f = io;
 
+	limit_sending(f, n);
 	return FCGX_PutStr(bytes, (int)n, f->request.out) >= 0;
 }
 
@@ -49,6 +76,19 @@ flush(void *io)
 	return FCGX_FFlush(f->request.out) >= 0;
 }
 
+/* An empty record of the error stream: nothing to a peer that reads, a reset from one that is gone (TCP). */
+static void
+probe(void *io)
+{
+	const struct fcgi *f = io;
+	unsigned id = (unsigned)f->request.requestId;
+	unsigned char record[8] = {
+	    1, 7, (unsigned char)(id >> 8 & 0xff), (unsigned char)(id & 0xff)};
+
+	if (send(f->request.ipcFd, record, sizeof record, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return; /* the next poll shows it */
+}
+
 struct fcgi *
 fcgi_new(void)
 {
@@ -56,8 +96,12 @@ fcgi_new(void)
 
 	if (f == NULL || FCGX_InitRequest(&f->request, -1, 0) != 0)
 		die("libfcgi does not start");
-	f->exchange = (struct exchange){
-	    .client_fd = -1, .io = f, .read = read_body, .write = write_bytes, .flush = flush};
+	f->exchange = (struct exchange){.client_fd = -1,
+	    .io = f,
+	    .read = read_body,
+	    .write = write_bytes,
+	    .flush = flush,
+	    .probe = probe};
 	return f;
 }
 
@@ -66,16 +110,6 @@ fcgi_free(struct fcgi **f)
 {
 	free(*f);
 	*f = NULL;
-}
-
-static void
-set_timeout(int fd, int option, int64_t ms)
-{
-	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-
-	/* a descriptor that takes no time limit still serves */
-	if (setsockopt(fd, SOL_SOCKET, option, &tv, sizeof tv) != 0)
-		return;
 }
 
 struct exchange *
@@ -92,8 +126,9 @@ fcgi_begin(struct fcgi *f, int fd, int64_t params_timeout_ms, int64_t client_tim
 	}
 	f->request.keepConnection = 0;
 	set_timeout(fd, SO_RCVTIMEO, client_timeout_ms);
-	set_timeout(fd, SO_SNDTIMEO, client_timeout_ms);
-	f->body_ended = false;
+	f->client_timeout_ms = client_timeout_ms;
+	f->send_limited = f->body_ended = false;
+	f->unlimited_bytes = 0;
 	f->exchange.params = f->request.envp;
 	f->exchange.client_fd = fd;
 	return &f->exchange;

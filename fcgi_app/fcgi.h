@@ -20,7 +20,8 @@ void fcgi_free(struct fcgi **f);
  * Take `fd` over and read the variables. NULL: not a FastCGI request in time; fd is closed. The exchange is good until
  * fcgi_end().
  */
-struct exchange *fcgi_begin(struct fcgi *f, int fd, int64_t params_timeout_ms, int64_t client_timeout_ms);
+struct exchange *fcgi_begin(
+    struct fcgi *f, int fd, int64_t params_timeout_ms, int64_t client_timeout_ms);
 /* Write what is buffered and the end record, close. */
 void fcgi_end(struct fcgi *f);
 

@@ -1,49 +1,15 @@
 #include "forward.h"
 
+#include "forward_transfer.h"
+
 #include <string.h>
 
 #define HELD_MAX (1024 * 1024) /* preamble beyond this commits: SPEC.md section 5 */
-#define ERROR_BODY_MAX 65536   /* of it is classified */
-#define END_GRACE_MS 5         /* for the end of the chunked body behind the terminal event: keeps the connection */
+#define END_GRACE_MS \
+	5 /* for the end of the chunked body behind the terminal event: keeps the connection */
 #define HEARTBEAT ": hb\n\n"
-
-enum mode {
-	MODE_OPEN,  /* no byte of the body yet that tells */
-	MODE_EVENTS,
-	MODE_PLAIN,
-};
-
-/* Why we ended a transfer ourselves. */
-enum stop {
-	STOP_NOT,
-	STOP_END,       /* the terminal event */
-	STOP_ERROR,     /* an in-band error */
-	STOP_EMPTY,     /* a terminal event with nothing before it */
-	STOP_CLIENT,
-	STOP_DRAIN,
-	STOP_TIMEOUT,
-	STOP_TOO_BIG,
-};
-
-struct transfer {
-	const struct forward_task *task;
-	const struct conf_policy *policy;
-	struct forward_outcome *out;
-	struct redact redact;
-	struct arena *scratch; /* of one event: redacted copies */
-	struct sse sse;
-	struct buf *body;
-	struct buf *held;
-	struct buf *error_event; /* data of an in-band error */
-	struct reset_headers headers;
-	enum mode mode;
-	enum stop stop;
-	bool dirty;            /* written since the last flush */
-	bool error_relayed;    /* the upstream's own error event went to the client */
-	bool last_ends_blank;  /* what was relayed last ended with an empty line */
-	struct mono_ms last_byte, last_sent;
-	const char *timeout_text;
-};
+#define PROBE_MS 250 /* silence before a half-closed client is written to */
+#define PROBES_MAX 4
 
 static void
 on_header(struct span line, void *arg)
@@ -57,7 +23,8 @@ on_header(struct span line, void *arg)
 		struct span rest = line, word;
 
 		t->headers = (struct reset_headers){.n = 0};
-		t->out->content_type = t->out->upstream_id = t->out->retry_after = (struct span){"", 0};
+		t->out->content_type = t->out->upstream_id = t->out->retry_after =
+		    (struct span){"", 0};
 		t->out->status = 0;
 		if (text_token(&rest, " ", &word) && text_token(&rest, " ", &word) &&
 		    text_i64(word, 100, 999, &status))
@@ -75,12 +42,6 @@ on_header(struct span line, void *arg)
 	reset_keep(&t->headers, name, value, t->task->wall());
 }
 
-static bool
-is_success(const struct transfer *t)
-{
-	return t->out->status >= 200 && t->out->status < 300;
-}
-
 static void
 relay(struct transfer *t, struct span raw)
 {
@@ -88,8 +49,8 @@ relay(struct transfer *t, struct span raw)
 
 	respond_bytes(t->task->respond, clean);
 	t->dirty = true;
-	t->last_ends_blank = text_ends(clean, "\n\n") || text_ends(clean, "\r\n\r\n") ||
-	    text_ends(clean, "\r\r");
+	t->last_ends_blank =
+	    text_ends(clean, "\n\n") || text_ends(clean, "\r\n\r\n") || text_ends(clean, "\r\r");
 	if (clean.p != raw.p)
 		arena_reset(t->scratch);
 }
@@ -112,16 +73,10 @@ commit(struct transfer *t)
 	t->dirty = true;
 }
 
-static bool
-committed(const struct transfer *t)
-{
-	return t->task->respond->committed;
-}
-
 static void
 hold(struct transfer *t, struct span raw)
 {
-	if (committed(t)) {
+	if (forward_committed(t)) {
 		relay(t, raw);
 		return;
 	}
@@ -136,7 +91,7 @@ hold(struct transfer *t, struct span raw)
 static void
 pass(struct transfer *t, struct span raw)
 {
-	if (!committed(t)) {
+	if (!forward_committed(t)) {
 		t->out->first_content = t->task->clock();
 		commit(t);
 	}
@@ -151,7 +106,7 @@ on_error_event(struct transfer *t, const struct sse_event *event)
 	buf_add(t->error_event, event->data.p, n);
 	t->stop = STOP_ERROR;
 	/* the API's own shape passes as it came; another one is put into ours when the stream is ended */
-	if (committed(t) && text_find(event->data, SPAN("\"error\"")) < event->data.n) {
+	if (forward_committed(t) && text_find(event->data, SPAN("\"error\"")) < event->data.n) {
 		relay(t, event->raw);
 		t->error_relayed = true;
 	}
@@ -160,7 +115,7 @@ on_error_event(struct transfer *t, const struct sse_event *event)
 static void
 on_end_event(struct transfer *t, struct span raw)
 {
-	if (!committed(t) && !t->out->tap.content && !t->out->tap.finished) {
+	if (!forward_committed(t) && !t->out->tap.content && !t->out->tap.finished) {
 		t->stop = STOP_EMPTY;
 		return;
 	}
@@ -212,7 +167,7 @@ mode_of(const struct transfer *t, struct span bytes)
 {
 	struct span text = text_trim(bytes);
 
-	if (!t->task->call->stream || !is_success(t))
+	if (!t->task->call->stream || !forward_is_success(t))
 		return MODE_PLAIN;
 	if (text.n == 0)
 		return MODE_OPEN;
@@ -239,7 +194,7 @@ on_body(struct span bytes, void *arg)
 	} else {
 		feed_events(t, bytes);
 	}
-	if (t->body->over && is_success(t))
+	if (t->body->over && forward_is_success(t))
 		t->stop = STOP_TOO_BIG;
 	return t->stop == STOP_NOT || t->stop == STOP_END;
 }
@@ -263,7 +218,7 @@ until_timeout(struct transfer *t, struct mono_ms now)
 	}
 	t->timeout_text = "the answer stalled";
 	left = t->last_byte.v + t->policy->upstream.idle_timeout_ms - now.v;
-	if (!t->task->call->stream || committed(t) || t->mode == MODE_PLAIN)
+	if (!t->task->call->stream || forward_committed(t) || t->mode == MODE_PLAIN)
 		return left;
 	content = t->out->started.v + t->policy->upstream.first_content_timeout_ms - now.v;
 	if (content < left) {
@@ -273,12 +228,22 @@ until_timeout(struct transfer *t, struct mono_ms now)
 	return left;
 }
 
+/* How long a committed stream may be silent; 0 = for ever. */
+static int64_t
+heartbeat_ms(const struct transfer *t)
+{
+	if (t->task->watch->half_closed && t->probes < PROBES_MAX)
+		return PROBE_MS;
+	return t->policy->upstream.heartbeat_ms;
+}
+
 static void
 beat(struct transfer *t, struct mono_ms now)
 {
-	if (!committed(t) || t->policy->upstream.heartbeat_ms <= 0 ||
-	    now.v - t->last_sent.v < t->policy->upstream.heartbeat_ms)
+	if (!forward_committed(t) || heartbeat_ms(t) <= 0 ||
+	    now.v - t->last_sent.v < heartbeat_ms(t))
 		return;
+	t->probes += t->task->watch->half_closed;
 	respond_bytes(t->task->respond, SPAN(HEARTBEAT));
 	respond_flush(t->task->respond);
 	t->last_sent = now;
@@ -291,14 +256,16 @@ wait_ms(const struct transfer *t, int64_t left, struct mono_ms now)
 {
 	const struct watch *watch = t->task->watch;
 
-	if (committed(t) && t->policy->upstream.heartbeat_ms > 0) {
-		int64_t next = t->last_sent.v + t->policy->upstream.heartbeat_ms - now.v;
+	if (forward_committed(t) && heartbeat_ms(t) > 0) {
+		int64_t next = t->last_sent.v + heartbeat_ms(t) - now.v;
 
 		if (next < left)
 			left = next;
 	}
 	if (watch->stopping && watch->stop_by.v - now.v < left)
 		left = watch->stop_by.v - now.v;
+	if (watch->half_closed && !forward_committed(t) && left > WATCH_HALF_CLOSED_MS / 4)
+		left = WATCH_HALF_CLOSED_MS / 4;
 	return left < 1 ? 1 : left > 60000 ? 60000 : left;
 }
 
@@ -308,6 +275,13 @@ look_around(struct transfer *t, struct mono_ms now)
 {
 	if (t->stop != STOP_NOT)
 		return;
+	if (t->task->watch->half_closed && !t->probed && t->task->respond->x->probe != NULL) {
+		t->probed = true;
+		t->task->respond->x->probe(t->task->respond->x->io);
+	}
+	if (t->task->watch->half_closed && !forward_committed(t) &&
+	    now.v - t->task->watch->half_closed_at.v >= WATCH_HALF_CLOSED_MS)
+		t->task->watch->client_gone = true;
 	if (t->task->watch->client_gone)
 		t->stop = STOP_CLIENT;
 	else if (watch_must_end(t->task->watch, now))
@@ -342,122 +316,11 @@ take_last(struct transfer *t)
 {
 	struct sse_event event;
 
-	if (t->mode != MODE_EVENTS || t->stop != STOP_NOT || !sse_last(&t->sse, &event))
-		return;
-	if (event.has_data && !text_is(event.data, "[DONE]") &&
-	    scan_pick(event.data, NULL, NULL, 0, NULL) != ERR_OK)
-		return;
-	on_event(t, &event);
-}
-
-static bool
-stream_is_whole(const struct transfer *t)
-{
-	return t->mode == MODE_EVENTS && (t->out->tap.ended || t->out->tap.finished) &&
-	    t->stop != STOP_ERROR;
-}
-
-static bool
-is_answer(struct transfer *t)
-{
-	if (!is_success(t) || t->out->transport != TRANSPORT_OK)
-		return false;
-	if (t->task->call->stream)
-		return false; /* an object where a stream was asked for */
-	return t->task->dialect->answer(buf_text(t->body), &t->out->tap);
-}
-
-static void
-found(struct transfer *t, enum verdict verdict, const char *rule, const char *message)
-{
-	struct classify_finding *f = &t->out->finding;
-
-	f->verdict = verdict;
-	f->rule = rule;
-	f->status = t->out->status;
-	f->reset.stated = false;
-	f->code[0] = '\0';
-	text_clean(f->message, sizeof f->message, text_span(message));
-}
-
-static void
-classify(struct transfer *t)
-{
-	struct span body = t->stop == STOP_ERROR ? buf_text(t->error_event) : buf_text(t->body);
-	struct classify_answer answer = {
-	    .transport = t->out->transport,
-	    .status = t->out->status,
-	    .content_type = t->out->content_type,
-	    .body = {body.p, body.n < ERROR_BODY_MAX ? body.n : ERROR_BODY_MAX},
-	    .in_band = t->stop == STOP_ERROR || is_success(t),
-	    .headers = &t->headers,
-	    .judged = t->task->dialect->judged,
-	    .model = t->task->model,
-	};
-
-	classify_answer(t->task->arena, t->task->call->channel, &answer, t->task->wall(),
-	    &t->out->finding);
-}
-
-static void
-conclude(struct transfer *t, const struct upstream_end *end)
-{
-	switch (t->stop) {
-	case STOP_CLIENT: found(t, VERDICT_CANCELLED, "client gone", "the client has gone"); return;
-	case STOP_DRAIN:
-		found(t, VERDICT_CANCELLED, "drain", "the gateway is restarting");
-		t->out->stopped = true;
-		return;
-	case STOP_TIMEOUT:
-		if (stream_is_whole(t))
-			break; /* all that mattered had come */
-		t->out->transport = TRANSPORT_TIMEOUT;
-		found(t, VERDICT_NETWORK, "timeout", t->timeout_text);
-		return;
-	case STOP_TOO_BIG: t->out->transport = TRANSPORT_TOO_BIG; break;
-	case STOP_EMPTY: t->out->transport = TRANSPORT_TRUNCATED; break;
-	case STOP_ERROR: t->out->transport = TRANSPORT_OK; break;
-	case STOP_END:
-	case STOP_NOT: break;
-	}
-	if (stream_is_whole(t) || is_answer(t)) {
-		found(t, VERDICT_OK, NULL, "");
-		t->out->transport = TRANSPORT_OK;
-		return;
-	}
-	if (t->mode == MODE_EVENTS && t->out->transport == TRANSPORT_OK && t->stop == STOP_NOT)
-		t->out->transport = TRANSPORT_TRUNCATED;
-	classify(t);
-	if (t->out->finding.message[0] == '\0' && end->text[0] != '\0')
-		text_clean(t->out->finding.message, sizeof t->out->finding.message,
-		    text_span(end->text));
-}
-
-/* After the commit every stream ends in the protocol's own way, or in an error event. Flushed by the caller's end. */
-static void
-close_stream(struct transfer *t)
-{
-	const struct classify_finding *f = &t->out->finding;
-	struct respond *r = t->task->respond;
-	int status = f->verdict == VERDICT_OK   ? 200
-	    : t->out->stopped                   ? 503
-	    : verdict_table[f->verdict].status > 0 ? verdict_table[f->verdict].status
-	                                           : 502;
-
-	if (!committed(t) || r->gone || (f->verdict == VERDICT_CANCELLED && !t->out->stopped))
-		return;
-	if (f->verdict == VERDICT_OK && t->out->tap.ended)
-		return;
-	if (!t->last_ends_blank && t->stop != STOP_ERROR)
-		respond_bytes(r, SPAN("\n\n"));
-	if (f->verdict == VERDICT_OK) {
-		respond_bytes(r, text_span(t->task->dialect->end_marker));
-	} else if (!t->error_relayed) {
-		struct span message = text_span(
-		    f->message[0] != '\0' ? f->message : "the upstream broke off the answer");
-
-		respond_error_event(r, status, f->code[0] != '\0' ? f->code : "upstream_error",
-		    redact_apply(&t->redact, t->task->arena, message));
+	while (t->mode == MODE_EVENTS && t->stop == STOP_NOT && sse_last(&t->sse, &event)) {
+		if (event.has_data && !text_is(event.data, "[DONE]") &&
+		    scan_pick(event.data, NULL, NULL, 0, NULL) != ERR_OK)
+			return;
+		on_event(t, &event);
 	}
 }
 
@@ -504,9 +367,11 @@ forward_send(const struct forward_task *task, struct forward_outcome *outcome_ou
 	outcome_out->written_whole = end.written_whole;
 	outcome_out->connected = end.connected;
 	take_last(&t);
-	conclude(&t, &end);
-	close_stream(&t);
-	outcome_out->body = redact_apply(&t.redact, task->arena, buf_text(t.body));
+	forward_conclude(&t, &end);
+	forward_close(&t);
+	outcome_out->body = outcome_out->finding.verdict == VERDICT_OK
+	                        ? redact_apply(&t.redact, task->arena, buf_text(t.body))
+	                        : redact_all(task->conf, task->arena, buf_text(t.body));
 	outcome_out->ended = task->clock();
 	sse_release(&t.sse);
 	arena_free(&t.scratch);

@@ -21,12 +21,13 @@
 struct forward_task {
 	struct upstream *up;
 	struct arena *arena;
+	const struct conf *conf;          /* for its keys: none may reach the client */
 	const struct upstream_call *call; /* callbacks are filled in here */
 	const struct dialect *dialect;
 	struct respond *respond;
 	struct watch *watch;
-	struct span model;        /* as sent */
-	bool wants_usage;         /* the client asked for the usage chunk */
+	struct span model; /* as sent */
+	bool wants_usage;  /* the client asked for the usage chunk */
 	struct mono_ms (*clock)(void);
 	struct wall_ms (*wall)(void);
 };
@@ -36,13 +37,13 @@ struct forward_outcome {
 	enum classify_transport transport;
 	bool written_whole, connected;
 	struct dialect_tap tap;
-	int status;               /* of the upstream, 0 = none */
+	int status; /* of the upstream, 0 = none */
 	struct span content_type;
-	struct span body;         /* plain answer or error body, redacted */
+	struct span body; /* plain answer or error body, redacted */
 	struct span upstream_id;
-	struct span retry_after;  /* as the upstream sent it */
+	struct span retry_after; /* as the upstream sent it */
 	struct mono_ms started, first_byte, first_content, ended;
-	bool stopped;             /* the drain was over */
+	bool stopped; /* the drain was over */
 };
 
 void forward_send(const struct forward_task *task, struct forward_outcome *outcome_out);

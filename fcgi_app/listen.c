@@ -48,14 +48,16 @@ clear_stale(const struct sockaddr_un *address, struct why *why)
 	}
 	close(fd);
 	if (unlink(address->sun_path) != 0) {
-		err_why(why, "cannot remove the stale '%s': %s", address->sun_path, strerror(errno));
+		err_why(
+		    why, "cannot remove the stale '%s': %s", address->sun_path, strerror(errno));
 		return ERR_IO;
 	}
 	return ERR_OK;
 }
 
 static enum err
-bind_and_listen(int fd, const struct sockaddr *address, socklen_t n, const char *name, struct why *why)
+bind_and_listen(
+    int fd, const struct sockaddr *address, socklen_t n, const char *name, struct why *why)
 {
 	if (bind(fd, address, n) != 0 || listen(fd, BACKLOG) != 0) {
 		err_why(why, "cannot listen on '%s': %s", name, strerror(errno));
@@ -107,9 +109,11 @@ open_tcp(struct span host, struct span port, int *fd_out, struct why *why)
 	enum err err;
 
 	text_clean(name, sizeof name, host);
-	if (!text_i64(port, 1, 65535, &number) || inet_pton(AF_INET, name, &address.sin_addr) != 1 ||
+	if (!text_i64(port, 1, 65535, &number) ||
+	    inet_pton(AF_INET, name, &address.sin_addr) != 1 ||
 	    ntohl(address.sin_addr.s_addr) >> 24 != 127) {
-		err_why(why, "--listen takes unix:/path or a loopback address such as 127.0.0.1:9000");
+		err_why(
+		    why, "--listen takes unix:/path or a loopback address such as 127.0.0.1:9000");
 		return ERR_BAD_INPUT;
 	}
 	address.sin_port = htons((uint16_t)number);

@@ -82,7 +82,10 @@ workers_of(const struct options *o, const struct conf *conf)
 	int64_t n = 0;
 
 	if (o->workers == NULL || o->workers[0] == '\0')
-		return o->listen == NULL ? 0 : (unsigned)(conf->server.workers_max < 16 ? conf->server.workers_max : 16);
+		return o->listen == NULL
+		           ? 0
+		           : (unsigned)(conf->server.workers_max < 16 ? conf->server.workers_max
+		                                                      : 16);
 	if (strcmp(o->workers, "auto") == 0)
 		return (unsigned)(conf->server.workers_max < 16 ? conf->server.workers_max : 16);
 	if (!text_i64(text_span(o->workers), 1, MASTER_WORKERS_MAX, &n)) {
@@ -151,8 +154,8 @@ open_socket(const struct options *o, const struct conf *conf)
 static struct log *
 open_log(const struct conf *conf)
 {
-	struct log *log = log_open(conf->log.target.p, (enum log_level)conf->log.level,
-	    conf->log.format == CONF_LOG_JSON);
+	struct log *log = log_open(
+	    conf->log.target.p, (enum log_level)conf->log.level, conf->log.format == CONF_LOG_JSON);
 
 	if (log == NULL)
 		fail("cannot open log.target");
@@ -174,6 +177,7 @@ main(int argc, char **argv)
 	if (conf_find(o.conf, path, sizeof path, &why) != ERR_OK)
 		fail(why.text);
 	load(path, &job.conf);
+	job.loaded_at = clock_wall();
 	workers = workers_of(&o, job.conf);
 	job.conf_path = path;
 	job.listen_fd = open_socket(&o, job.conf);

@@ -31,8 +31,8 @@ struct master {
 	struct watch watch;
 	struct worker_board *board;
 	unsigned n;
-	struct member *members;  /* [0..n): the pool of the present configuration */
-	struct member *leaving;  /* [0..n): the one before, if it still answers */
+	struct member *members; /* [0..n): the pool of the present configuration */
+	struct member *leaving; /* [0..n): the one before, if it still answers */
 	bool stopping;
 	struct mono_ms kill_at;
 };
@@ -85,9 +85,9 @@ start_due(struct master *m)
 static bool
 failed_to_start(const struct master *m, unsigned number, int status)
 {
-	bool killed = WIFSIGNALED(status) &&
-	    (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM ||
-	        WTERMSIG(status) == SIGINT);
+	bool killed =
+	    WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM ||
+	                               WTERMSIG(status) == SIGINT);
 
 	return !killed && m->board->accepted[number] == m->members[number].accepted_before;
 }
@@ -115,8 +115,7 @@ member_ended(struct master *m, unsigned number, int status)
 		member->backoff_ms = 0;
 		return;
 	}
-	member->backoff_ms =
-	    member->backoff_ms == 0 ? BACKOFF_FIRST_MS : member->backoff_ms * 2;
+	member->backoff_ms = member->backoff_ms == 0 ? BACKOFF_FIRST_MS : member->backoff_ms * 2;
 	if (member->backoff_ms > BACKOFF_MOST_MS)
 		member->backoff_ms = BACKOFF_MOST_MS;
 	member->start_at.v = clock_mono().v + member->backoff_ms;
@@ -203,6 +202,7 @@ reload(struct master *m)
 	m->job->conf = conf;
 	m->job->trust = trust;
 	m->job->generation++;
+	m->job->loaded_at = clock_wall();
 	m->watch.drain_ms = conf->server.drain_timeout_ms;
 	m->board->conf_error[0] = '\0';
 	replace_all(m);
@@ -215,12 +215,12 @@ obey_signals(struct master *m)
 {
 	if (m->watch.reload && !m->watch.stopping)
 		reload(m);
-	m->watch.reload = false;
+	else if (m->watch.replace && !m->watch.stopping)
+		replace_all(m);
+	m->watch.reload = m->watch.replace = false;
 	if (m->watch.stopping && !m->stopping) {
 		m->stopping = true;
-		m->kill_at.v = m->watch.stop_by.v == INT64_MAX
-		    ? clock_mono().v + m->watch.drain_ms + KILL_GRACE_MS
-		    : m->watch.stop_by.v + KILL_GRACE_MS;
+		m->kill_at.v = m->watch.stop_by.v + KILL_GRACE_MS;
 		signal_all(m, SIGTERM);
 	}
 	if (m->stopping && clock_mono().v >= m->kill_at.v)
@@ -244,8 +244,8 @@ prepare(struct master *m)
 {
 	sigset_t child;
 
-	m->board = mmap(NULL, sizeof *m->board, PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	m->board =
+	    mmap(NULL, sizeof *m->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (m->board == MAP_FAILED)
 		return false;
 	m->members = calloc(m->n, sizeof *m->members);
@@ -256,8 +256,7 @@ prepare(struct master *m)
 		return false;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	return sigprocmask(SIG_BLOCK, &child, NULL) == 0 &&
-	    watch_children(&m->watch) >= 0;
+	return sigprocmask(SIG_BLOCK, &child, NULL) == 0 && watch_children(&m->watch) >= 0;
 }
 
 int
@@ -281,7 +280,7 @@ master_run(struct worker_job *job, unsigned workers)
 		obey_signals(&m);
 		reap(&m);
 	}
-	log_fields(job->log, LOG_LEVEL_INFO, clock_wall(), "stopped",
-	    LOG_Z("version", SLUICE_VERSION));
+	log_fields(
+	    job->log, LOG_LEVEL_INFO, clock_wall(), "stopped", LOG_Z("version", SLUICE_VERSION));
 	return 0;
 }

@@ -195,8 +195,8 @@ put_models(struct name_list *list)
 	for (size_t c = 0; c < conf->nchannels; c++)
 		for (size_t i = 0; i < conf->channels[c].models.n; i++)
 			if (is_literal(conf->channels[c].models.at[i]))
-				put_model(list, conf->channels[c].models.at[i],
-				    conf->channels[c].name);
+				put_model(
+				    list, conf->channels[c].models.at[i], conf->channels[c].name);
 }
 
 static void
@@ -206,7 +206,12 @@ page_models(struct serve *s, const struct request *rq, struct respond *r)
 	struct emit e;
 	struct name_list list = {.s = s, .e = &e};
 
+	char id[PATH_MAX_BYTES];
+
 	list.only = text_from(text_span(rq->path), strlen("/v1/models/"));
+	/* an id with a slash may still be encoded, where the web server leaves %2F alone */
+	if (list.only.n > 0 && path_normalise(list.only, true, id))
+		list.only = text_from(text_span(id), 1);
 	emit_init(&e, out);
 	if (list.only.n == 0) {
 		emit_object(&e, NULL);

@@ -98,7 +98,8 @@ match_tail(const char *path, path_known_fn *known, bool raw, const char **route_
 
 /* With a fixed mount: what is behind it, whole. */
 static enum path_kind
-match_mount(const char *path, struct span mount, path_known_fn *known, bool raw, const char **route_out)
+match_mount(
+    const char *path, struct span mount, path_known_fn *known, bool raw, const char **route_out)
 {
 	enum path_kind kind;
 

@@ -20,10 +20,11 @@
 
 struct pick_wish {
 	const struct pool *pool;
-	size_t channel;      /* index in the configuration */
-	const char *model;   /* as the upstream knows it; "" = none */
-	struct span realm;   /* "" = any */
-	size_t insist;       /* this account although it rests (overload asks the first one again), or PICK_ANY */
+	size_t channel;    /* index in the configuration */
+	const char *model; /* as the upstream knows it; "" = none */
+	struct span realm; /* "" = any */
+	size_t
+	    insist; /* this account although it rests (overload asks the first one again), or PICK_ANY */
 	uint64_t random;
 	unsigned ntried;
 	struct {
@@ -36,7 +37,7 @@ struct pick_lease {
 	bool taken, settled;
 	size_t channel, account;
 	struct account_ref ref;
-	uint32_t pick; /* number of this lease on its account */
+	uint32_t txn; /* number of the transaction that took it */
 	enum slot_kind kind;
 	struct wall_ms at;
 };

@@ -79,16 +79,33 @@ enrol(struct txn *txn, void *arg)
 	return rc;
 }
 
-static void
-index_channel(struct pool_channel *pc)
+static struct pool_seat
+seat_of(const struct conf_channel *channel, uint32_t index)
 {
-	pc->indexes = must_alloc(pc->top, sizeof *pc->indexes);
+	const struct conf_account *account = &channel->accounts[index];
+
+	return (struct pool_seat){
+	    .index = index,
+	    .limit = account->max_in_flight > 0 && account->max_in_flight < UINT32_MAX
+	                 ? (uint32_t)account->max_in_flight
+	                 : 0,
+	    .off = !account->enabled,
+	    .picky = account->models.n > 0,
+	    .weightless = account->weight <= 0,
+	};
+}
+
+static void
+seat_channel(struct pool_channel *pc, const struct conf_channel *channel)
+{
+	pc->seats = must_alloc(pc->top, sizeof *pc->seats);
 	pc->in_flight = must_alloc(pc->top, sizeof *pc->in_flight);
 	pc->judged = must_alloc(pc->naccounts, sizeof *pc->judged);
-	memset(pc->indexes, 0xff, pc->top * sizeof *pc->indexes);
+	for (uint32_t i = 0; i < pc->top; i++)
+		pc->seats[i].index = UINT32_MAX;
 	for (uint32_t i = 0; i < pc->naccounts; i++)
 		if (pc->numbers[i] != UINT32_MAX)
-			pc->indexes[pc->numbers[i]] = i;
+			pc->seats[pc->numbers[i]] = seat_of(channel, i);
 }
 
 static struct health_policy
@@ -105,7 +122,8 @@ health_policy(const struct conf_policy *policy)
 }
 
 enum err
-pool_open(struct env *env, const struct conf *conf, bool create, struct pool **pool_out, struct why *why)
+pool_open(
+    struct env *env, const struct conf *conf, bool create, struct pool **pool_out, struct why *why)
 {
 	struct pool *pool = must_alloc(1, sizeof *pool);
 	struct enrolment e = {.conf = conf, .pool = pool};
@@ -122,6 +140,10 @@ pool_open(struct env *env, const struct conf *conf, bool create, struct pool **p
 		pc->naccounts = (uint32_t)conf->channels[i].naccounts;
 		pc->numbers = must_alloc(pc->naccounts, sizeof *pc->numbers);
 		pc->health = health_policy(&conf->channels[i].policy);
+		pc->unweighted = true;
+		for (size_t a = 0; a < conf->channels[i].naccounts; a++)
+			pc->unweighted =
+			    pc->unweighted && conf->channels[i].accounts[a].weight <= 0;
 	}
 	rc = env_view(env, enrol, &e);
 	if (rc == STORE_OK && create && e.stale) {
@@ -134,7 +156,7 @@ pool_open(struct env *env, const struct conf *conf, bool create, struct pool **p
 		return ERR_STORE;
 	}
 	for (size_t i = 0; i < conf->nchannels; i++)
-		index_channel(&pool->channels[i]);
+		seat_channel(&pool->channels[i], &conf->channels[i]);
 	*pool_out = pool;
 	return ERR_OK;
 }
@@ -146,7 +168,7 @@ pool_free(struct pool **pool)
 		return;
 	for (size_t i = 0; i < (*pool)->conf->nchannels; i++) {
 		free((*pool)->channels[i].numbers);
-		free((*pool)->channels[i].indexes);
+		free((*pool)->channels[i].seats);
 		free((*pool)->channels[i].in_flight);
 		free((*pool)->channels[i].judged);
 	}

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 void
-record_attempt(struct record *record, const struct conf_channel *channel, const struct pick_lease *lease,
-    const struct forward_outcome *outcome)
+record_attempt(struct record *record, const struct conf_channel *channel,
+    const struct pick_lease *lease, const struct forward_outcome *outcome)
 {
 	if (record->n < RECORD_ATTEMPTS_MAX)
 		record->attempts[record->n++] = (struct record_attempt){
@@ -74,8 +74,9 @@ record_event(struct log *log, const struct journal_row *event, struct span reque
 	    [JOURNAL_ALERT] = LOG_LEVEL_ERROR};
 	char message[256];
 
-	snprintf(message, sizeof message, "account [%s/%s] %s%s%s: %s", event->channel, event->account,
-	    event->model, event->model[0] == '\0' ? "" : " ", event->to, event->cause);
+	snprintf(message, sizeof message, "account [%s/%s] %s%s%s: %s", event->channel,
+	    event->account, event->model, event->model[0] == '\0' ? "" : " ", event->to,
+	    event->cause);
 	log_fields(log, levels[event->level], (struct wall_ms){event->at_ms}, message,
 	    LOG_TEXT("id", request_id), LOG_Z("from", event->from), LOG_Z("to", event->to),
 	    LOG_Z("cause", event->cause), LOG_Z("rule", event->rule),

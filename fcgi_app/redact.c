@@ -29,15 +29,14 @@ url_form(struct arena *arena, struct span key)
 	return buf_text(b);
 }
 
-/* Whole groups of three only: what follows the key would change the last characters. */
 static struct span
 base64_form(struct arena *arena, struct span key)
 {
-	size_t n = key.n / 3 * 3;
-	unsigned char *out = arena_alloc(arena, n / 3 * 4 + 1);
+	size_t n = (key.n + 2) / 3 * 4;
+	unsigned char *out = arena_alloc(arena, n + 1);
 
-	EVP_EncodeBlock(out, (const unsigned char *)key.p, (int)n);
-	return (struct span){(const char *)out, n / 3 * 4};
+	EVP_EncodeBlock(out, (const unsigned char *)key.p, (int)key.n);
+	return (struct span){(const char *)out, n};
 }
 
 void
@@ -50,7 +49,9 @@ redact_init(struct redact *redact, struct arena *arena, const struct secret *key
 		return;
 	add_form(redact, raw);
 	add_form(redact, url_form(arena, raw));
+	/* the whole, then its whole groups of three: what follows the key would change the last characters */
 	add_form(redact, base64_form(arena, raw));
+	add_form(redact, base64_form(arena, (struct span){raw.p, raw.n / 3 * 3}));
 }
 
 static struct span
@@ -77,5 +78,18 @@ redact_apply(const struct redact *redact, struct arena *arena, struct span text)
 {
 	for (unsigned i = 0; i < redact->n; i++)
 		text = replace(arena, text, redact->forms[i]);
+	return text;
+}
+
+struct span
+redact_all(const struct conf *conf, struct arena *arena, struct span text)
+{
+	for (size_t c = 0; c < conf->nchannels; c++)
+		for (size_t i = 0; i < conf->channels[c].naccounts; i++) {
+			struct redact redact;
+
+			redact_init(&redact, arena, &conf->channels[c].accounts[i].key);
+			text = redact_apply(&redact, arena, text);
+		}
 	return text;
 }

@@ -1,7 +1,8 @@
 /*
  * redact - our keys in bytes that came from an upstream become "[redacted]": raw, URL-encoded and base64.
  *
- * Prepared once per account and request; text without a key is returned as it is, not copied.
+ * Events of a stream are searched for the key that was used; error bodies for every key of the configuration (redact_all).
+ * Text without a key is returned as it is, not copied.
  *
  * Source    SPEC.md sections 4.3, 18
  */
@@ -9,9 +10,9 @@
 #define REDACT_H
 
 #include "base/arena.h"
-#include "base/secret.h"
+#include "conf/conf.h"
 
-#define REDACT_FORMS 3
+#define REDACT_FORMS 4
 #define REDACT_SHORTEST 6 /* shorter keys are not looked for: "none", "key" would match words */
 
 struct redact {
@@ -21,5 +22,6 @@ struct redact {
 
 void redact_init(struct redact *redact, struct arena *arena, const struct secret *key);
 struct span redact_apply(const struct redact *redact, struct arena *arena, struct span text);
+struct span redact_all(const struct conf *conf, struct arena *arena, struct span text);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#define READ_BYTES 65536
+#define READ_BYTES 16384
 
 static bool
 id_is_good(struct span id)
@@ -12,15 +12,16 @@ id_is_good(struct span id)
 	for (size_t i = 0; i < id.n; i++) {
 		char c = id.p[i], low = text_lower(c);
 
-		if (!((low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-		        c == '-'))
+		if (!((low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
+		        c == '_' || c == '-'))
 			return false;
 	}
 	return true;
 }
 
 void
-request_head(struct request *rq, const struct exchange *x, const struct conf *conf, struct span fresh_id)
+request_head(
+    struct request *rq, const struct exchange *x, const struct conf *conf, struct span fresh_id)
 {
 	struct span mount = exchange_param(x, "SLUICE_MOUNT");
 	struct path_vars vars = {
@@ -72,8 +73,8 @@ read_all(const struct exchange *x, int64_t max_bytes, struct buf *body, struct w
 		if (n < 0) {
 			bool late = errno == EAGAIN;
 
-			err_why(why, late ? "the body did not arrive in time"
-			                  : "the body broke off");
+			err_why(
+			    why, late ? "the body did not arrive in time" : "the body broke off");
 			return late ? ERR_TIMEOUT : ERR_IO;
 		}
 		if (n == 0)

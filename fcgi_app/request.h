@@ -16,7 +16,7 @@
 #include "exchange.h"
 
 struct request {
-	struct span id;     /* X-Request-Id: the client's if it is well-formed, else ours */
+	struct span id; /* X-Request-Id: the client's if it is well-formed, else ours */
 	struct span method;
 	char path[PATH_MAX_BYTES];
 	const struct endpoint *endpoint; /* NULL: unknown path */
@@ -28,7 +28,8 @@ struct request {
 };
 
 /* `fresh_id` is ours, unique. */
-void request_head(struct request *rq, const struct exchange *x, const struct conf *conf, struct span fresh_id);
+void request_head(
+    struct request *rq, const struct exchange *x, const struct conf *conf, struct span fresh_id);
 
 enum err request_body(struct request *rq, const struct exchange *x, struct arena *arena,
     int64_t max_bytes, struct buf *body, struct why *why) MUST_CHECK;

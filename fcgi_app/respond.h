@@ -18,10 +18,10 @@ struct respond {
 	struct arena *arena;
 	const struct dialect *dialect; /* for the shape of errors */
 	struct span request_id;
-	struct span origin;            /* of a CORS request that the configuration allows */
-	bool head_only;                /* HEAD */
-	bool preflight;                /* OPTIONS of CORS */
-	bool service;                  /* X-Service: sluice, of /healthz */
+	struct span origin; /* of a CORS request that the configuration allows */
+	bool head_only;     /* HEAD */
+	bool preflight;     /* OPTIONS of CORS */
+	bool service;       /* X-Service: sluice, of /healthz */
 	bool committed, gone;
 	int status;
 	uint64_t bytes;

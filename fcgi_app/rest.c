@@ -23,12 +23,13 @@ until_next_credit(const struct conf_policy *policy, struct wall_ms now)
 {
 	int minute = policy->cooldown.hard_credit_minute;
 
-	return (struct rest){
-	    .rests = true, .until = zone_next(policy->cooldown.zone, now, minute / 60, minute % 60)};
+	return (struct rest){.rests = true,
+	    .until = zone_next(policy->cooldown.zone, now, minute / 60, minute % 60)};
 }
 
 static struct rest
-unstated(enum verdict verdict, const struct conf_policy *policy, unsigned streak, struct wall_ms now)
+unstated(
+    enum verdict verdict, const struct conf_policy *policy, unsigned streak, struct wall_ms now)
 {
 	switch (verdict) {
 	case VERDICT_SOFT_RATE:
@@ -60,8 +61,8 @@ static bool
 heeds_stated(enum verdict verdict)
 {
 	return verdict == VERDICT_SOFT_RATE || verdict == VERDICT_MODEL_RATE ||
-	    verdict == VERDICT_HARD_CREDIT || verdict == VERDICT_OVERLOAD ||
-	    verdict == VERDICT_SERVER;
+	       verdict == VERDICT_HARD_CREDIT || verdict == VERDICT_OVERLOAD ||
+	       verdict == VERDICT_SERVER;
 }
 
 struct rest

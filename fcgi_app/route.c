@@ -1,7 +1,8 @@
 #include "route.h"
 
 bool
-route_find(const struct conf *conf, struct span model, enum provider_wire wire, struct route *route_out)
+route_find(
+    const struct conf *conf, struct span model, enum provider_wire wire, struct route *route_out)
 {
 	const struct conf_model *entry = conf_model(conf, model);
 

@@ -11,12 +11,13 @@
 #include "conf/conf.h"
 
 struct route {
-	size_t channel;    /* index in the configuration */
-	struct span model; /* as the upstream knows it */
+	size_t channel;                 /* index in the configuration */
+	struct span model;              /* as the upstream knows it */
 	const struct conf_model *entry; /* NULL: not an entry of `models` */
 };
 
 /* False: nobody serves this model. */
-bool route_find(const struct conf *conf, struct span model, enum provider_wire wire, struct route *route_out);
+bool route_find(
+    const struct conf *conf, struct span model, enum provider_wire wire, struct route *route_out);
 
 #endif

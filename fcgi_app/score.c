@@ -63,19 +63,44 @@ idle_term(const struct score_board *board, struct wall_ms picked)
 	return term < board->rule->idle_weight_max ? term : board->rule->idle_weight_max;
 }
 
+static double
+credit_term(const struct score_board *board, const struct score_candidate *candidate)
+{
+	if (!candidate->has_credits || candidate->credits_micros <= 0 ||
+	    board->most_credits_micros <= 0)
+		return 0;
+	return (double)candidate->credits_micros / (double)board->most_credits_micros *
+	       board->rule->credit_factor;
+}
+
+static double
+success_term(const struct score_board *board, const struct score_candidate *candidate)
+{
+	double requests = (double)candidate->success + (double)candidate->errors;
+
+	return board->rule->success_factor *
+	       (requests > 0 ? (double)candidate->success / requests : 0.5);
+}
+
 struct score_terms
 score_terms(const struct score_board *board, const struct score_candidate *candidate)
 {
-	double requests = (double)candidate->success + (double)candidate->errors;
-	struct score_terms terms = {.idle = idle_term(board, candidate->picked)};
+	struct score_terms terms = {
+	    .credits = credit_term(board, candidate),
+	    .idle = idle_term(board, candidate->picked),
+	    .success = success_term(board, candidate),
+	};
 
-	if (candidate->has_credits && candidate->credits_micros > 0 && board->most_credits_micros > 0)
-		terms.credits = (double)candidate->credits_micros /
-		    (double)board->most_credits_micros * board->rule->credit_factor;
-	terms.success = board->rule->success_factor *
-	    (requests > 0 ? (double)candidate->success / requests : 0.5);
 	terms.weight = (terms.credits + terms.idle + terms.success) * candidate->weight;
 	return terms;
+}
+
+static bool
+picked_before(const struct score_candidate *a, const struct score_candidate *b)
+{
+	if (a->picked.v != b->picked.v)
+		return a->picked.v < b->picked.v;
+	return a->picked.v != 0 && (int32_t)(a->picked_txn - b->picked_txn) < 0;
 }
 
 /* Does a come before b on the short list? */
@@ -87,8 +112,9 @@ before(const struct score_entry *a, const struct score_entry *b)
 
 	if (a->terms.weight > b->terms.weight || a->terms.weight < b->terms.weight)
 		return a->terms.weight > b->terms.weight;
-	if (a->candidate.picked.v != b->candidate.picked.v)
-		return a->candidate.picked.v < b->candidate.picked.v;
+	if (picked_before(&a->candidate, &b->candidate) ||
+	    picked_before(&b->candidate, &a->candidate))
+		return picked_before(&a->candidate, &b->candidate);
 	order = n == 0 ? 0 : memcmp(a->candidate.id.p, b->candidate.id.p, n);
 	return order != 0 ? order < 0 : a->candidate.id.n < b->candidate.id.n;
 }
@@ -96,20 +122,25 @@ before(const struct score_entry *a, const struct score_entry *b)
 enum score_out
 score_offer(struct score_board *board, const struct score_candidate *candidate)
 {
-	struct score_entry entry = {.candidate = *candidate};
+	struct score_terms terms;
+	struct score_entry entry;
 	unsigned at;
 
 	if (candidate->priority != board->priority)
 		return SCORE_TIER;
-	entry.terms = score_terms(board, candidate);
+	terms = score_terms(board, candidate);
+	if (board->n == board->rule->shortlist &&
+	    terms.weight < board->best[board->n - 1].terms.weight)
+		return SCORE_IN; /* the common case of a long scan */
+	entry = (struct score_entry){*candidate, terms};
 	for (at = board->n; at > 0 && before(&entry, &board->best[at - 1]); at--)
 		continue;
 	if (at == board->rule->shortlist)
 		return SCORE_IN;
 	if (board->n < board->rule->shortlist)
 		board->n++;
-	memmove(&board->best[at + 1], &board->best[at],
-	    (board->n - 1 - at) * sizeof board->best[0]);
+	memmove(
+	    &board->best[at + 1], &board->best[at], (board->n - 1 - at) * sizeof board->best[0]);
 	board->best[at] = entry;
 	return SCORE_IN;
 }
@@ -129,7 +160,7 @@ least_recent(const struct score_board *board)
 	unsigned at = 0;
 
 	for (unsigned i = 1; i < board->n; i++)
-		if (board->best[i].candidate.picked.v < board->best[at].candidate.picked.v)
+		if (picked_before(&board->best[i].candidate, &board->best[at].candidate))
 			at = i;
 	return board->best[at].candidate.account;
 }

@@ -21,16 +21,16 @@ enum score_out {
 	SCORE_IN,
 	SCORE_DISABLED,
 	SCORE_REALM,
-	SCORE_MODEL,         /* does not serve this model */
-	SCORE_NO_WEIGHT,     /* its own weight is 0 */
-	SCORE_TRIED,         /* in this request */
+	SCORE_MODEL,     /* does not serve this model */
+	SCORE_NO_WEIGHT, /* its own weight is 0 */
+	SCORE_TRIED,     /* in this request */
 	SCORE_COOLING,
 	SCORE_BREAKER,
 	SCORE_MODEL_COOLING,
 	SCORE_MODEL_MISSING,
 	SCORE_FULL,
 	SCORE_QUOTA,
-	SCORE_TIER,          /* a better priority has somebody */
+	SCORE_TIER, /* a better priority has somebody */
 	SCORE__MAX
 };
 
@@ -50,6 +50,7 @@ struct score_candidate {
 	bool has_credits;
 	int64_t credits_micros;
 	struct wall_ms picked; /* 0 = never */
+	uint32_t picked_txn;   /* order within one millisecond: numbers of transactions */
 	uint32_t success, errors;
 };
 
@@ -79,6 +80,7 @@ enum score_out score_offer(struct score_board *board, const struct score_candida
 /* The chosen candidate's `account`; false when nobody was offered. `random` is uniform over 64 bits. */
 bool score_draw(const struct score_board *board, uint64_t random, size_t *account_out);
 
-struct score_terms score_terms(const struct score_board *board, const struct score_candidate *candidate);
+struct score_terms score_terms(
+    const struct score_board *board, const struct score_candidate *candidate);
 
 #endif

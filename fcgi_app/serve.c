@@ -12,8 +12,8 @@
 
 #include <unistd.h>
 
-#define CODE_BAD_REQUEST "invalid_request_error"
-#define BODY_KEEP_BYTES 65536 /* of the body's buffer, between requests */
+#define ROOM_LOOK_MS 20
+#define BODY_KEEP_BYTES 131072 /* of the body's buffer, between requests */
 
 /* One request on its way. */
 struct job {
@@ -38,10 +38,8 @@ next_random(struct serve *s)
 static void
 refuse(struct job *j, int status, const char *code, const char *message)
 {
-	struct respond_error error = {.status = status,
-	    .code = code,
-	    .message = text_span(message),
-	    .retry_after_s = -1};
+	struct respond_error error = {
+	    .status = status, .code = code, .message = text_span(message), .retry_after_s = -1};
 
 	j->record.outcome = code;
 	respond_error(&j->respond, &error);
@@ -53,8 +51,8 @@ pass_headers(const struct exchange *x, struct upstream_header *headers, size_t m
 {
 	static const struct {
 		const char *variable, *header;
-	} allowed[] = {{"HTTP_OPENAI_BETA", "OpenAI-Beta"},
-	    {"HTTP_IDEMPOTENCY_KEY", "Idempotency-Key"}};
+	} allowed[] = {
+	    {"HTTP_OPENAI_BETA", "OpenAI-Beta"}, {"HTTP_IDEMPOTENCY_KEY", "Idempotency-Key"}};
 	size_t n = 0;
 
 	for (size_t i = 0; i < NELEM(allowed) && n < most; i++) {
@@ -123,8 +121,8 @@ may_resend(const struct job *j)
 	const struct forward_outcome *o = &j->walk.outcome;
 
 	return o->connected && !o->written_whole && o->status == 0 && !j->respond.committed &&
-	    !j->s->watch->client_gone &&
-	    (o->transport == TRANSPORT_CONNECT || o->transport == TRANSPORT_REUSED);
+	       !j->s->watch->client_gone &&
+	       (o->transport == TRANSPORT_CONNECT || o->transport == TRANSPORT_REUSED);
 }
 
 static void
@@ -144,6 +142,7 @@ attempt(struct job *j, struct pick_lease *lease, struct span model)
 	struct forward_task task = {
 	    .up = j->s->up,
 	    .arena = j->s->arena,
+	    .conf = j->s->conf,
 	    .call = &call,
 	    .dialect = j->rq.endpoint->dialect,
 	    .respond = &j->respond,
@@ -236,34 +235,33 @@ store_failed(struct job *j, const struct why *why)
 enum round {
 	ROUND_AGAIN,
 	ROUND_SERVED,
-	ROUND_GONE,    /* the client went away, or a committed stream broke: nothing more to say */
+	ROUND_GONE, /* the client went away, or a committed stream broke: nothing more to say */
 	ROUND_GIVE_UP,
 	ROUND_STORE,
 };
 
-/* One attempt and what follows from it. */
-static enum round
-one_round(struct job *j, struct span model, struct why *why)
+/* All usable accounts are only full: look again for a while. False: there is nothing to wait for, or no longer. */
+static bool
+wait_for_room(struct job *j)
 {
-	struct pick_lease lease;
-	enum verdict verdict;
+	struct mono_ms now = clock_mono();
+
+	if (j->walk.queue_until.v == 0)
+		j->walk.queue_until.v = now.v + j->walk.channel->policy.pool.queue_timeout_ms;
+	j->walk.exhausted = j->walk.reason.result != PICK_FULL || now.v >= j->walk.queue_until.v ||
+	                    j->s->watch->stopping;
+	if (!j->walk.exhausted)
+		watch_sleep(j->s->watch, ROOM_LOOK_MS, clock_mono);
+	return !j->walk.exhausted;
+}
+
+/* What follows from an attempt. */
+static enum round
+after_attempt(struct job *j)
+{
 	enum walk_next next;
 
-	if (j->s->watch->client_gone)
-		return ROUND_GONE;
-	j->walk.wish.random = next_random(j->s);
-	if (pick_take(j->s->env, j->s->slot, &j->walk.wish, clock_wall(), &lease, &j->walk.reason,
-	        why) != ERR_OK)
-		return ROUND_STORE;
-	if (!lease.taken) {
-		j->walk.exhausted = true;
-		return ROUND_GIVE_UP;
-	}
-	attempt(j, &lease, model);
-	if (!lease.settled)
-		die("a lease was not settled");
-	verdict = j->walk.outcome.finding.verdict;
-	if (verdict == VERDICT_OK)
+	if (j->walk.outcome.finding.verdict == VERDICT_OK)
 		return ROUND_SERVED;
 	if (j->respond.committed || j->s->watch->client_gone || j->respond.gone)
 		return ROUND_GONE;
@@ -271,9 +269,27 @@ one_round(struct job *j, struct span model, struct why *why)
 		return ROUND_GIVE_UP;
 	next = walk_next(&j->walk);
 	if (next == WALK_WAIT)
-		watch_sleep(
-		    j->s->watch, walk_backoff_ms(&j->walk, next_random(j->s)), clock_mono);
+		watch_sleep(j->s->watch, walk_backoff_ms(&j->walk, next_random(j->s)), clock_mono);
 	return next == WALK_STOP ? ROUND_GIVE_UP : ROUND_AGAIN;
+}
+
+static enum round
+one_round(struct job *j, struct span model, struct why *why)
+{
+	struct pick_lease lease;
+
+	if (j->s->watch->client_gone)
+		return ROUND_GONE;
+	j->walk.wish.random = next_random(j->s);
+	if (pick_take(j->s->env, j->s->slot, &j->walk.wish, clock_wall(), &lease, &j->walk.reason,
+	        why) != ERR_OK)
+		return ROUND_STORE;
+	if (!lease.taken)
+		return wait_for_room(j) ? ROUND_AGAIN : ROUND_GIVE_UP;
+	attempt(j, &lease, model);
+	if (!lease.settled)
+		die("a lease was not settled");
+	return after_attempt(j);
 }
 
 static void
@@ -304,7 +320,8 @@ forward(struct job *j)
 	case ROUND_AGAIN:
 	case ROUND_SERVED: deliver(j); break;
 	case ROUND_GONE:
-		j->record.outcome = j->s->watch->client_gone || j->respond.gone ? "cancelled" : "broken";
+		j->record.outcome =
+		    j->s->watch->client_gone || j->respond.gone ? "cancelled" : "broken";
 		break;
 	case ROUND_GIVE_UP: give_up(j); break;
 	case ROUND_STORE: store_failed(j, &why); break;
@@ -319,8 +336,8 @@ read_and_forward(struct job *j)
 
 	buf_clear(&j->s->body);
 	j->s->body.max = (size_t)j->s->conf->server.max_body_bytes + 2 * BODY_KEEP_BYTES;
-	err = request_body(&j->rq, j->x, j->s->arena, j->s->conf->server.max_body_bytes,
-	    &j->s->body, &why);
+	err = request_body(
+	    &j->rq, j->x, j->s->arena, j->s->conf->server.max_body_bytes, &j->s->body, &why);
 	switch (err) {
 	case ERR_OK: break;
 	case ERR_TOO_BIG: refuse(j, 413, "request_too_large", why.text); return;
@@ -332,10 +349,10 @@ read_and_forward(struct job *j)
 	case ERR_BAD_INPUT:
 	case ERR_NOT_FOUND:
 	case ERR_CONFIG:
-	case ERR_STORE: refuse(j, 400, CODE_BAD_REQUEST, why.text); return;
+	case ERR_STORE: refuse(j, 400, "invalid_request_error", why.text); return;
 	}
 	/* only now is everything read, so that a readable connection means: closed */
-	j->s->watch->client_fd = j->x->client_fd;
+	watch_begin(j->s->watch, j->x->client_fd);
 	forward(j);
 }
 
@@ -386,7 +403,7 @@ is_preflight(struct job *j)
 {
 	struct respond_head head = {.status = 204, .length = 0, .retry_after_s = -1};
 
-	if (!text_is(j->rq.method, "OPTIONS") || j->respond.origin.n == 0 ||
+	if (j->respond.origin.n == 0 ||
 	    exchange_param(j->x, "HTTP_ACCESS_CONTROL_REQUEST_METHOD").n == 0)
 		return false;
 	head.allow = j->rq.endpoint == NULL ? "OPTIONS" : endpoint_allow(j->rq.endpoint);
@@ -412,7 +429,11 @@ wrong_method(struct job *j)
 static void
 dispatch(struct job *j)
 {
-	if (is_preflight(j))
+	if (text_is(j->rq.method, "OPTIONS") && !is_preflight(j) && j->rq.endpoint != NULL) {
+		wrong_method(j);
+		return;
+	}
+	if (j->respond.preflight)
 		return;
 	if (is_exposed(j->s, j->x)) {
 		refuse(j, 503, "misconfigured", "the gateway is not set up safely, see its log");
@@ -444,8 +465,15 @@ dispatch(struct job *j)
 static struct span
 fresh_id(struct serve *s)
 {
-	return text_span(arena_print(s->arena, "req_%016llx%08x", (unsigned long long)next_random(s),
-	    (unsigned)next_random(s)));
+	char id[] = "req_000000000000000000000000";
+	uint64_t a = next_random(s), b = next_random(s);
+
+	for (size_t i = 4; i < sizeof id - 1; i++) {
+		id[i] = "0123456789abcdef"[a & 15];
+		a = a >> 4 | b << 60;
+		b >>= 4;
+	}
+	return arena_copy(s->arena, (struct span){id, sizeof id - 1});
 }
 
 void
@@ -453,8 +481,7 @@ serve_exchange(struct serve *s, struct exchange *x)
 {
 	struct job j = {.s = s, .x = x};
 
-	s->watch->client_gone = false;
-	s->watch->client_fd = -1; /* until the body is read, bytes on it mean nothing */
+	watch_begin(s->watch, -1); /* until the body is read, bytes on it mean nothing */
 	j.record.arrived = clock_mono();
 	request_head(&j.rq, x, s->conf, fresh_id(s));
 	j.respond = (struct respond){
@@ -467,7 +494,7 @@ serve_exchange(struct serve *s, struct exchange *x)
 	};
 	dispatch(&j);
 	record_request(s->log, &j.record, &j.rq, &j.respond, clock_wall(), clock_mono());
-	s->watch->client_fd = -1;
+	watch_begin(s->watch, -1);
 	buf_shrink(&s->body, BODY_KEEP_BYTES);
 	arena_reset(s->arena);
 }

@@ -23,15 +23,15 @@ struct serve {
 	struct upstream *up;
 	struct watch *watch;
 	struct log *log;
-	struct arena *arena;        /* of the running request */
-	struct buf body;            /* kept between requests while it is small */
-	uint64_t random;            /* state of the generator */
-	uint64_t generation;        /* of the configuration */
+	struct arena *arena; /* of the running request */
+	struct buf body;     /* kept between requests while it is small */
+	uint64_t random;     /* state of the generator */
+	uint64_t generation; /* of the configuration */
 	struct wall_ms loaded_at;
-	const char *conf_error;     /* why the file on disk is not in force, or NULL */
-	const char *store_error;    /* why there is no store: env is NULL then, and requests get 503 */
-	char checked_root[512];     /* the DOCUMENT_ROOT that was last looked at */
-	bool exposed;               /* the configuration lies below it */
+	const char *conf_error;  /* why the file on disk is not in force, or NULL */
+	const char *store_error; /* why there is no store: env is NULL then, and requests get 503 */
+	char checked_root[512];  /* the DOCUMENT_ROOT that was last looked at */
+	bool exposed;            /* the configuration lies below it */
 };
 
 void serve_exchange(struct serve *s, struct exchange *x);

@@ -46,7 +46,7 @@ count_leases(const struct job *job, struct account_ref ref)
 
 	for (unsigned i = 0; i < job->slots->n; i++)
 		n += job->slots->seen[i].row.channel == ref.channel &&
-		    job->slots->seen[i].row.account == ref.number;
+		     job->slots->seen[i].row.account == ref.number;
 	return n;
 }
 
@@ -202,15 +202,15 @@ put_counters(struct emit *e, const struct view *v)
 	emit_i64(e, "reasoning", (int64_t)s->reasoning);
 	emit_end(e);
 	emit_object(e, "latency_ms");
-	emit_i64(e, "avg",
-	    v->row.success == 0 ? 0 : (int64_t)(s->latency_total_ms / v->row.success));
+	emit_i64(
+	    e, "avg", v->row.success == 0 ? 0 : (int64_t)(s->latency_total_ms / v->row.success));
 	emit_i64(e, "max", (int64_t)s->latency_max_ms);
 	emit_i64(e, "total", (int64_t)s->latency_total_ms);
 	emit_end(e);
 	emit_null(e, "quota");
 	emit_null(e, "last_probe");
-	emit_time(e, "last_used",
-	    (struct wall_ms){v->row.flags & ACCOUNT_PICKED ? v->row.picked_ms : 0});
+	emit_time(
+	    e, "last_used", (struct wall_ms){v->row.flags & ACCOUNT_PICKED ? v->row.picked_ms : 0});
 	if (s->last_error_ms == 0) {
 		emit_null(e, "last_error");
 		return;
@@ -458,7 +458,8 @@ status_json(const struct status_frame *frame, struct buf *out, struct why *why)
 }
 
 enum err
-status_account(const struct status_frame *frame, size_t channel, size_t account, struct buf *out, struct why *why)
+status_account(const struct status_frame *frame, size_t channel, size_t account, struct buf *out,
+    struct why *why)
 {
 	struct job job = {
 	    .frame = frame, .out = out, .one = true, .channel = channel, .account = account};

@@ -22,10 +22,10 @@ struct upstream {
 	char error[CURL_ERROR_SIZE];
 };
 
-#define SET(up, option, value)                                                                     \
-	do {                                                                                       \
-		if (curl_easy_setopt((up)->easy, (option), (value)) != CURLE_OK)                   \
-			die("libcurl refuses %s", #option);                                        \
+#define SET(up, option, value)                                                   \
+	do {                                                                     \
+		if (curl_easy_setopt((up)->easy, (option), (value)) != CURLE_OK) \
+			die("libcurl refuses %s", #option);                      \
 	} while (0)
 
 static size_t
@@ -169,7 +169,7 @@ add_header(struct upstream *up, struct arena *arena, const char *name, struct sp
 		if ((unsigned char)value.p[i] < 0x20 && value.p[i] != '\t')
 			return;
 	up->headers = curl_slist_append(
-	    up->headers, arena_print(arena, "%s: %.*s", name, (int)value.n, value.p));
+	    up->headers, arena_join(arena, (struct span[]){text_span(name), SPAN(": "), value}, 3));
 	if (up->headers == NULL)
 		die("no memory");
 }
@@ -178,14 +178,13 @@ static void
 add_credential(struct upstream *up, struct arena *arena, const struct upstream_call *call)
 {
 	struct span key = secret_reveal(&call->account->key);
-	char *bearer;
 
 	if (key.n == 0)
 		return;
 	switch (call->channel->provider->auth) {
 	case AUTH_BEARER:
-		bearer = arena_print(arena, "Bearer %.*s", (int)key.n, key.p);
-		add_header(up, arena, "Authorization", text_span(bearer));
+		key = text_span(arena_join(arena, (struct span[]){SPAN("Bearer "), key}, 2));
+		add_header(up, arena, "Authorization", key);
 		break;
 	case AUTH_X_API_KEY: add_header(up, arena, "x-api-key", key); break;
 	case AUTH_API_KEY: add_header(up, arena, "api-key", key); break;
@@ -220,13 +219,14 @@ set_body(struct upstream *up, const struct upstream_call *call)
 }
 
 enum err
-upstream_begin(struct upstream *up, struct arena *arena, const struct upstream_call *call, struct why *why)
+upstream_begin(
+    struct upstream *up, struct arena *arena, const struct upstream_call *call, struct why *why)
 {
 	const struct conf_policy *policy = &call->channel->policy;
 	struct span proxy =
 	    call->account->proxy.n > 0 ? call->account->proxy : policy->upstream.proxy;
-	char *url = arena_print(arena, "%.*s%s", (int)call->channel->base_url.n,
-	    call->channel->base_url.p, call->path);
+	char *url =
+	    arena_join(arena, (struct span[]){call->channel->base_url, text_span(call->path)}, 2);
 
 	up->call = call;
 	up->handed = 0;
@@ -235,8 +235,8 @@ upstream_begin(struct upstream *up, struct arena *arena, const struct upstream_c
 	up->code = CURLE_OK;
 	up->error[0] = '\0';
 	up->store = text_starts_fold(call->channel->base_url, "https:")
-	    ? trust_store(up->trust, call->channel)
-	    : NULL;
+	                ? trust_store(up->trust, call->channel)
+	                : NULL;
 	SET(up, CURLOPT_URL, url);
 	SET(up, CURLOPT_PROXY, proxy.n > 0 ? arena_z(arena, proxy) : "");
 	SET(up, CURLOPT_CONNECTTIMEOUT_MS, (long)policy->upstream.connect_timeout_ms);
@@ -253,15 +253,16 @@ static void
 wait_for_more(struct upstream *up, struct watch *watch, int64_t wait_ms, struct mono_ms now)
 {
 	struct curl_waitfd fds[2] = {{.fd = watch->signal_fd, .events = CURL_WAIT_POLLIN},
-	    {.fd = watch->client_fd, .events = CURL_WAIT_POLLIN}};
+	    {.fd = watch->client_fd,
+	        .events = watch_client_events(watch) == 0 ? 0 : CURL_WAIT_POLLIN}};
 	unsigned n = watch->client_fd < 0 ? 1 : 2;
 
 	if (curl_multi_poll(up->multi, fds, n, (int)wait_ms, NULL) != CURLM_OK)
 		return;
 	if (fds[0].revents != 0)
 		watch_signals(watch, now);
-	if (n == 2 && fds[1].revents != 0)
-		watch_client(watch);
+	if (n == 2 && (fds[1].revents != 0 || watch->half_closed))
+		watch_client(watch, now);
 }
 
 enum upstream_step
@@ -292,8 +293,9 @@ transport_of(const struct upstream *up, bool answered, bool reused)
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CACERT_BADFILE:
 	case CURLE_SSL_ISSUER_ERROR: return TRANSPORT_TLS;
-	case CURLE_OUT_OF_MEMORY: return TRANSPORT_TOO_BIG; /* a header line beyond libcurl's limit */
-	case CURLE_ABORTED_BY_CALLBACK: /* a second sending was refused */
+	case CURLE_OUT_OF_MEMORY:
+		return TRANSPORT_TOO_BIG; /* a header line beyond libcurl's limit */
+	case CURLE_ABORTED_BY_CALLBACK:   /* a second sending was refused */
 	case CURLE_SEND_FAIL_REWIND: return TRANSPORT_REUSED;
 	case CURLE_GOT_NOTHING:
 	case CURLE_SEND_ERROR:

@@ -27,36 +27,36 @@ enum verdict {
 	VERDICT_NETWORK,
 	VERDICT_UNEXPLAINED,
 	VERDICT_CANCELLED, /* the client went away: nobody's failure */
-	VERDICT_NOBODY,    /* an end without answer on a reused connection: an attempt, nobody's failure */
+	VERDICT_NOBODY, /* an end without answer on a reused connection: an attempt, nobody's failure */
 	VERDICT__MAX
 };
 
 /* What the account (or one model on it) gets. */
 enum verdict_rest {
 	REST_NONE,
-	REST_ACCOUNT,     /* a cooldown of the account */
-	REST_MODEL,       /* of this model on this account */
-	REST_DISABLE,     /* after so many in a row */
+	REST_ACCOUNT, /* a cooldown of the account */
+	REST_MODEL,   /* of this model on this account */
+	REST_DISABLE, /* after so many in a row */
 };
 
 /* When another account may be asked. */
 enum verdict_next {
-	NEXT_NEVER,   /* the answer is the client's */
+	NEXT_NEVER, /* the answer is the client's */
 	NEXT_AT_ONCE,
 	NEXT_BACKOFF,
-	NEXT_ONCE,    /* once more; the same from a second account ends it */
+	NEXT_ONCE, /* once more; the same from a second account ends it */
 };
 
 struct verdict_row {
-	const char *name;       /* as in rules, logs and status */
+	const char *name; /* as in rules, logs and status */
 	enum verdict_next next;
 	enum verdict_rest rest;
-	bool counts;            /* a counted failure of the account: errors, fails, consecutive_failures */
-	bool error;             /* errors+1 (counted ones too) */
-	bool rate_limited;      /* rate_limited+1 */
-	bool channel_counts;    /* a failure in the channel's error rate */
-	bool channel_requests;  /* a request in the channel's window */
-	int status;             /* for the client when all attempts are used up; 0 = the upstream's own */
+	bool counts; /* a counted failure of the account: errors, fails, consecutive_failures */
+	bool error;  /* errors+1 (counted ones too) */
+	bool rate_limited;     /* rate_limited+1 */
+	bool channel_counts;   /* a failure in the channel's error rate */
+	bool channel_requests; /* a request in the channel's window */
+	int status; /* for the client when all attempts are used up; 0 = the upstream's own */
 };
 
 extern const struct verdict_row verdict_table[VERDICT__MAX];

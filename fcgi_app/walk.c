@@ -22,7 +22,6 @@ last_tried(const struct walk *w)
 static enum walk_next
 after_overload(struct walk *w)
 {
-	w->wish.insist = PICK_ANY;
 	if (w->overloaded++ == 0)
 		w->first_overloaded = last_tried(w);
 	if (w->overloaded < 2)
@@ -39,6 +38,7 @@ walk_next(struct walk *w)
 {
 	enum verdict verdict = w->outcome.finding.verdict;
 
+	w->wish.insist = PICK_ANY; /* asked once more is enough, whatever came of it */
 	if (w->attempts >= w->channel->policy.upstream.max_attempts)
 		return WALK_STOP;
 	if (verdict == VERDICT_OVERLOAD)
@@ -74,7 +74,7 @@ end_as_client(const struct walk *w)
 {
 	int status = w->outcome.status;
 
-	if (status >= 400 && status < 500)
+	if ((status >= 400 && status < 500) || status == 501)
 		return (struct walk_end){.status = status, .retry_after_s = -1};
 	return (struct walk_end){.status = 400,
 	    .code = w->outcome.finding.code[0] != '\0' ? w->outcome.finding.code
@@ -129,7 +129,7 @@ static bool
 is_the_upstreams(enum verdict verdict)
 {
 	return verdict == VERDICT_SERVER || verdict == VERDICT_NETWORK ||
-	    verdict == VERDICT_OVERLOAD || verdict == VERDICT_NOBODY;
+	       verdict == VERDICT_OVERLOAD || verdict == VERDICT_NOBODY;
 }
 
 struct walk_end

@@ -17,17 +17,18 @@ struct walk {
 	unsigned attempts, backoffs;
 	unsigned overloaded, unexplained; /* accounts that answered so */
 	size_t first_overloaded;
-	bool asked_again;                 /* the first overloaded one, once */
+	bool asked_again; /* the first overloaded one, once */
 	bool has_outcome;
-	struct forward_outcome outcome;   /* of the last attempt */
-	struct pick_reason reason;        /* of the last pick that took nobody */
-	bool exhausted;                   /* a pick took nobody */
+	struct forward_outcome outcome; /* of the last attempt */
+	struct pick_reason reason;      /* of the last pick that took nobody */
+	bool exhausted;                 /* a pick took nobody */
+	struct mono_ms queue_until; /* while all usable accounts are full; 0 = not waiting yet */
 };
 
 enum walk_next {
-	WALK_STOP,   /* the answer is the client's, or nothing more can be tried */
-	WALK_AGAIN,  /* another account at once */
-	WALK_WAIT,   /* another account after walk_backoff_ms() */
+	WALK_STOP,  /* the answer is the client's, or nothing more can be tried */
+	WALK_AGAIN, /* another account at once */
+	WALK_WAIT,  /* another account after walk_backoff_ms() */
 };
 
 /* After an attempt that did not succeed. */
@@ -40,7 +41,7 @@ void walk_tried(struct walk *w, const struct pick_lease *lease);
 /* How a request that nobody served ends. */
 struct walk_end {
 	int status;
-	const char *code;      /* NULL: pass the upstream's body as it is */
+	const char *code; /* NULL: pass the upstream's body as it is */
 	const char *message;
 	int64_t retry_after_s; /* -1 = none */
 	bool no_retry;

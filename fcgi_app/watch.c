@@ -1,6 +1,5 @@
 #include "watch.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -49,30 +48,50 @@ watch_signals(struct watch *watch, struct mono_ms now)
 	while (read(watch->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
 		if (info.ssi_signo == SIGHUP) {
 			watch->reload = true;
-		} else if (info.ssi_signo == SIGUSR1 && !watch->stopping) {
-			watch->stopping = true;
-			watch->stop_by.v = INT64_MAX;
-		} else if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
-			/* a second one does not start the drain anew */
-			if (!watch->stopping || watch->stop_by.v == INT64_MAX)
-				watch->stop_by.v = now.v + watch->drain_ms;
-			watch->stopping = true;
+		} else if (info.ssi_signo == SIGUSR1) {
+			watch->replace = true;
+		} else if (!watch->stopping &&
+		           (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)) {
+			watch->stopping = true; /* a second signal does not start the drain anew */
+			watch->stop_by.v = now.v + watch->drain_ms;
 		}
 	}
 }
 
 void
-watch_client(struct watch *watch)
+watch_begin(struct watch *watch, int client_fd)
 {
-	char byte;
-	ssize_t n;
+	watch->client_fd = client_fd;
+	watch->client_gone = watch->half_closed = false;
+}
 
-	if (watch->client_fd < 0)
+short
+watch_client_events(const struct watch *watch)
+{
+	return watch->half_closed ? 0
+	                          : POLLIN; /* a whole close is reported without being asked for */
+}
+
+void
+watch_client(struct watch *watch, struct mono_ms now)
+{
+	struct pollfd p = {.fd = watch->client_fd, .events = POLLIN | POLLRDHUP};
+	char byte;
+
+	if (watch->client_fd < 0 || poll(&p, 1, 0) <= 0)
 		return;
-	n = recv(watch->client_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (p.revents & (POLLHUP | POLLERR | POLLNVAL)) {
+		watch->client_gone = true;
 		return;
-	watch->client_gone = true; /* end of file, reset, or an abort record */
+	}
+	if (watch->half_closed)
+		return;
+	if (recv(watch->client_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0) {
+		watch->client_gone = true; /* an abort record, or a reset */
+		return;
+	}
+	watch->half_closed = true;
+	watch->half_closed_at = now;
 }
 
 bool
@@ -88,7 +107,7 @@ watch_sleep(struct watch *watch, int64_t ms, struct mono_ms (*clock)(void))
 
 	while (now.v < end.v && !watch->client_gone && !watch_must_end(watch, now)) {
 		struct pollfd p[2] = {{.fd = watch->signal_fd, .events = POLLIN},
-		    {.fd = watch->client_fd, .events = POLLIN}};
+		    {.fd = watch->client_fd, .events = watch_client_events(watch)}};
 		int64_t left = end.v - now.v;
 
 		if (watch->stopping && watch->stop_by.v < end.v)
@@ -97,7 +116,7 @@ watch_sleep(struct watch *watch, int64_t ms, struct mono_ms (*clock)(void))
 			if (p[0].revents != 0)
 				watch_signals(watch, clock());
 			if (watch->client_fd >= 0 && p[1].revents != 0)
-				watch_client(watch);
+				watch_client(watch, clock());
 		}
 		now = clock();
 	}

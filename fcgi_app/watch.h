@@ -11,27 +11,42 @@
 
 #include "store/types.h"
 
+#define WATCH_HALF_CLOSED_MS 1000 /* for an answer to begin */
+
 struct watch {
 	int signal_fd;
-	int client_fd;       /* -1 = none or not to be watched */
+	int client_fd; /* -1 = none or not to be watched */
 	bool client_gone;
-	bool stopping;       /* a signal asked to end: no further request is taken */
-	bool reload;         /* SIGHUP came (without a master) */
+	bool
+	    half_closed; /* its sending side is closed: gone, or a client that only said it is done sending */
+	struct mono_ms half_closed_at;
+	bool stopping; /* a signal asked to end: no further request is taken */
+	bool reload;   /* SIGHUP came */
+	bool
+	    replace; /* SIGUSR1 came: a worker ends after its running answer, a master replaces all */
 	struct mono_ms stop_by; /* while stopping: running answers end then */
 	int64_t drain_ms;
 };
 
 /*
- * SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are blocked and come by signal_fd; -1 on failure. SIGUSR1 ends the worker
- * after the running answer however long it takes, SIGTERM and SIGINT within the drain.
+ * SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are blocked and come by signal_fd; -1 on failure. SIGTERM and
+ * SIGINT end a running answer within the drain.
  */
 int watch_open(struct watch *watch, int64_t drain_ms);
 /* Let SIGCHLD come by signal_fd, too (it must be blocked). */
 int watch_children(struct watch *watch);
 /* Take what signals are pending. */
 void watch_signals(struct watch *watch, struct mono_ms now);
-/* Is the client's side closed? To be called when client_fd polls readable. */
-void watch_client(struct watch *watch);
+/*
+ * Look at the client's connection. A whole close (and a reset, an abort record) is "gone"; one of the sending side only
+ * cannot be told from a client that half-closed and still reads, so it is `half_closed`: the caller gives it
+ * WATCH_HALF_CLOSED_MS before the first byte, and finds out by writing afterwards.
+ */
+void watch_client(struct watch *watch, struct mono_ms now);
+/* What to poll client_fd for. */
+short watch_client_events(const struct watch *watch);
+/* A new client, or -1 for none. */
+void watch_begin(struct watch *watch, int client_fd);
 /* Wait, but not longer than until the client has gone or the drain is over. */
 void watch_sleep(struct watch *watch, int64_t ms, struct mono_ms (*clock)(void));
 /* The drain is over: running answers must end now. */

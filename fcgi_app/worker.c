@@ -4,6 +4,7 @@
 #include "fcgi.h"
 #include "serve.h"
 #include "store/cooldown.h"
+#include "store/tally.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +40,23 @@ log_why(struct worker *w, enum log_level level, const char *message, const char 
 	log_fields(w->job->log, level, clock_wall(), message, LOG_Z("why", why));
 }
 
+static enum store_rc
+write_generation(struct txn *txn, void *arg)
+{
+	const struct worker_job *job = arg;
+	enum store_rc rc = tally_set(txn, TALLY_GENERATION, job->generation);
+
+	return rc == STORE_OK ? tally_set(txn, TALLY_LOADED_MS, (uint64_t)job->loaded_at.v) : rc;
+}
+
+/* For sluicectl, which has no other way to know which configuration the workers have. */
+static void
+note_generation(struct worker *w)
+{
+	if (w->env != NULL && env_update(w->env, write_generation, w->job) != STORE_OK)
+		log_why(w, LOG_LEVEL_WARN, "the generation was not written", env_error(w->env));
+}
+
 /* Without the store requests get 503; it is tried again every second. */
 static bool
 open_store(struct worker *w)
@@ -46,14 +64,19 @@ open_store(struct worker *w)
 	const struct conf *conf = w->job->conf;
 	struct store_why store_why;
 	struct why why;
+	enum store_rc rc = env_open(
+	    conf->state_dir.p, (uint64_t)conf->store.max_size_bytes, true, &w->env, &store_why);
 
-	if (env_open(conf->state_dir.p, (uint64_t)conf->store.max_size_bytes, true, &w->env,
-	        &store_why) != STORE_OK)
+	if (rc == STORE_OK && store_why.text[0] != '\0')
+		log_why(w, LOG_LEVEL_WARN, "the store was opened with a warning", store_why.text);
+	if (rc != STORE_OK)
 		err_why(&why, "store: %s", store_why.text);
 	else if (slot_open(w->env, &w->slot, &store_why) != STORE_OK)
 		err_why(&why, "store: %s", store_why.text);
-	else if (pool_open(w->env, conf, true, &w->pool, &why) == ERR_OK)
+	else if (pool_open(w->env, conf, true, &w->pool, &why) == ERR_OK) {
+		note_generation(w);
 		return true;
+	}
 	text_clean(w->store_error, sizeof w->store_error, text_span(why.text));
 	slot_close(&w->slot);
 	env_close(&w->env);
@@ -70,7 +93,7 @@ connect_serve(struct worker *w)
 	w->serve.slot = w->slot;
 	w->serve.store_error = w->store_error;
 	w->serve.generation = w->job->generation;
-	w->serve.loaded_at = clock_wall();
+	w->serve.loaded_at = w->job->loaded_at;
 	w->serve.checked_root[0] = '\0';
 	w->serve.exposed = false;
 }
@@ -114,6 +137,8 @@ reload(struct worker *w)
 	w->pool = pool;
 	w->conf_error[0] = '\0';
 	w->job->generation++;
+	w->job->loaded_at = clock_wall();
+	note_generation(w);
 	upstream_use(w->serve.up, trust);
 	connect_serve(w);
 	log_fields(w->job->log, LOG_LEVEL_INFO, clock_wall(), "configuration reloaded",
@@ -182,22 +207,23 @@ may_go_on(const struct worker *w)
 {
 	int64_t most = w->job->conf->server.max_requests;
 
-	return !w->watch.stopping && (most <= 0 || w->served < most);
+	return !w->watch.stopping && !w->watch.replace && (most <= 0 || w->served < most);
 }
 
 /* Exclusive: one idle worker is woken for a connection, the one that was busy last. */
 static bool
 open_epoll(struct worker *w)
 {
-	struct epoll_event listen = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.fd = w->job->listen_fd};
+	struct epoll_event listen = {
+	    .events = EPOLLIN | EPOLLEXCLUSIVE, .data.fd = w->job->listen_fd};
 	struct epoll_event signals = {.events = EPOLLIN, .data.fd = w->watch.signal_fd};
 	int flags = fcntl(w->job->listen_fd, F_GETFL);
 
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	return w->epoll_fd >= 0 && flags >= 0 &&
-	    fcntl(w->job->listen_fd, F_SETFL, flags | O_NONBLOCK) == 0 &&
-	    epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->job->listen_fd, &listen) == 0 &&
-	    epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->watch.signal_fd, &signals) == 0;
+	       fcntl(w->job->listen_fd, F_SETFL, flags | O_NONBLOCK) == 0 &&
+	       epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->job->listen_fd, &listen) == 0 &&
+	       epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->watch.signal_fd, &signals) == 0;
 }
 
 static void
@@ -214,7 +240,7 @@ loop(struct worker *w)
 			else
 				ready = true;
 		}
-		if (w->watch.stopping)
+		if (w->watch.stopping || w->watch.replace)
 			break;
 		if (ready)
 			serve_one(w);

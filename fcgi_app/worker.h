@@ -14,7 +14,7 @@
 
 /* What master and workers share without the store: one page of memory, written rarely. */
 struct worker_board {
-	char conf_error[512]; /* why the file on disk is not in force; "" = it is */
+	char conf_error[512];    /* why the file on disk is not in force; "" = it is */
 	uint32_t accepted[1024]; /* per worker number: requests taken */
 };
 
@@ -25,6 +25,7 @@ struct worker_job {
 	struct trust *trust;
 	struct log *log;
 	uint64_t generation;
+	struct wall_ms loaded_at;   /* when this configuration came into force */
 	unsigned number;            /* of this worker in its pool */
 	struct worker_board *board; /* NULL: no master; the worker watches the file itself */
 };

@@ -127,7 +127,8 @@ account_window_add(struct account_stat *stat, bool failed)
 }
 
 void
-account_window(const struct account_stat *stat, unsigned n, unsigned *calls_out, unsigned *failures_out)
+account_window(
+    const struct account_stat *stat, unsigned n, unsigned *calls_out, unsigned *failures_out)
 {
 	unsigned failures = 0;
 

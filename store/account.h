@@ -18,23 +18,26 @@
 
 enum account_flag {
 	ACCOUNT_DISABLED = 1,
-	ACCOUNT_GUESSED = 2,       /* the cooldown has no stated reset */
-	ACCOUNT_MODELS = 4,        /* some model on it may be cooling: look at the pairs */
-	ACCOUNT_BY_FAILURES = 8,   /* disabled by disable_after: a probe may bring it back */
-	ACCOUNT_BREAKER_NET = 16,  /* the breaker was opened by network or auth failures only */
-	ACCOUNT_PICKED = 32,       /* was picked at least once */
-	ACCOUNT_BY_OPERATOR = 64,  /* disabled by a person: a new key does not enable it */
+	ACCOUNT_GUESSED = 2,      /* the cooldown has no stated reset */
+	ACCOUNT_MODELS = 4,       /* some model on it may be cooling: look at the pairs */
+	ACCOUNT_BY_FAILURES = 8,  /* disabled by disable_after: a probe may bring it back */
+	ACCOUNT_BREAKER_NET = 16, /* the breaker was opened by network or auth failures only */
+	ACCOUNT_PICKED = 32,      /* was picked at least once */
+	ACCOUNT_BY_OPERATOR = 64, /* disabled by a person: a new key does not enable it */
 };
 
 struct account_row {
 	uint8_t version, flags;
 	uint8_t cool_kind; /* an enumerator the caller chose: the verdict; 0 = none */
-	uint8_t soft_streak, breaker_step, session_dead, auth_failed, spare1;
+	uint8_t soft_streak, breaker_step, session_dead, auth_failed;
+	uint8_t spare1;
 	uint16_t fails, consecutive;
 	uint32_t success, errors;
-	uint32_t picks;       /* counts leases; a lease remembers its number */
-	uint32_t failed_pick; /* `picks` at the last counted failure: leases up to it are the same incident */
-	uint32_t cool_pick;   /* `picks` when the cooldown was set */
+	/* numbers of write transactions (txn_number()), compared by difference */
+	uint32_t picked_txn; /* the last lease that was settled was taken */
+	uint32_t
+	    failed_txn; /* the last counted failure was settled: leases from before it are the same incident */
+	uint32_t cool_txn; /* the cooldown was set */
 	int64_t cool_until_ms, breaker_until_ms, picked_ms;
 	int64_t credits_micros;
 };
@@ -57,8 +60,8 @@ _Static_assert(sizeof(struct account_stat) == 144, "account_stat has no padding"
 
 struct account_note {
 	uint8_t version, spare[7];
-	char reason[160];          /* the upstream's words, cleaned */
-	char rule[64];             /* what decided */
+	char reason[160]; /* the upstream's words, cleaned */
+	char rule[64];    /* what decided */
 	char disabled_reason[160];
 };
 
@@ -84,6 +87,7 @@ enum store_rc account_shard(struct txn *txn, uint16_t channel, uint32_t shard,
 
 void account_window_add(struct account_stat *stat, bool failed);
 /* Requests and failures among the last `n` (at most ACCOUNT_WINDOW). */
-void account_window(const struct account_stat *stat, unsigned n, unsigned *calls_out, unsigned *failures_out);
+void account_window(
+    const struct account_stat *stat, unsigned n, unsigned *calls_out, unsigned *failures_out);
 
 #endif

@@ -18,7 +18,8 @@ cooldown_guess_ms(int64_t base_ms, int64_t max_ms, unsigned streak)
 }
 
 bool
-cooldown_stated(struct wall_ms reset_at, int64_t cap_ms, struct wall_ms now, struct wall_ms *until_out)
+cooldown_stated(
+    struct wall_ms reset_at, int64_t cap_ms, struct wall_ms now, struct wall_ms *until_out)
 {
 	if (reset_at.v <= now.v)
 		return false;
@@ -83,7 +84,8 @@ pair_find(struct txn *txn, struct account_ref ref, const char *model, uint64_t *
 }
 
 enum store_rc
-cooldown_get(struct txn *txn, struct account_ref ref, const char *model, struct cooldown_pair *pair_out)
+cooldown_get(
+    struct txn *txn, struct account_ref ref, const char *model, struct cooldown_pair *pair_out)
 {
 	uint64_t key;
 
@@ -135,9 +137,9 @@ pair_remove(struct txn *txn, uint64_t key)
 		rc = txn_get(txn, key + i, &bytes);
 		if (rc != STORE_OK || !pair_read(bytes, &pair))
 			break;
-		home = key_hashed(KEY_PAIR,
-		    pair_hash((struct account_ref){pair.row.channel, pair.row.account}, pair.model,
-		        pair.row.model_n));
+		home = key_hashed(
+		    KEY_PAIR, pair_hash((struct account_ref){pair.row.channel, pair.row.account},
+		                  pair.model, pair.row.model_n));
 		if (home > gap)
 			continue;
 		memcpy(copy, bytes.p, bytes.n);

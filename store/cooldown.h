@@ -21,7 +21,8 @@
 int64_t cooldown_guess_ms(int64_t base_ms, int64_t max_ms, unsigned streak);
 
 /* The effective deadline of a stated reset: capped, and false when it says nothing usable (past or now). */
-bool cooldown_stated(struct wall_ms reset_at, int64_t cap_ms, struct wall_ms now, struct wall_ms *until_out);
+bool cooldown_stated(
+    struct wall_ms reset_at, int64_t cap_ms, struct wall_ms now, struct wall_ms *until_out);
 
 /* A stored deadline further ahead than any setting allows is a clock that was wrong: give the clamp. */
 int64_t cooldown_clamp_ms(int64_t until_ms, int64_t most_ms, struct wall_ms now);
@@ -29,7 +30,7 @@ int64_t cooldown_clamp_ms(int64_t until_ms, int64_t most_ms, struct wall_ms now)
 struct cooldown_row {
 	uint8_t version, kind, guessed, model_n;
 	uint16_t status, channel;
-	uint32_t account, set_pick; /* the account's `picks` when it was set */
+	uint32_t account, set_txn; /* number of the transaction that set it */
 	int64_t until_ms, reset_at_ms;
 	char reason[96];
 };
@@ -45,7 +46,8 @@ enum store_rc cooldown_get(struct txn *txn, struct account_ref ref, const char *
 /* Replaces the pair's row. STORE_OK without an effect when the table is full (a rest is a kindness, not a promise). */
 enum store_rc cooldown_put(
     struct txn *txn, struct account_ref ref, const struct cooldown_pair *pair) STORE_MUST_CHECK;
-enum store_rc cooldown_del(struct txn *txn, struct account_ref ref, const char *model) STORE_MUST_CHECK;
+enum store_rc cooldown_del(
+    struct txn *txn, struct account_ref ref, const char *model) STORE_MUST_CHECK;
 /* Delete every pair of an account. */
 enum store_rc cooldown_del_all(struct txn *txn, struct account_ref ref) STORE_MUST_CHECK;
 

@@ -19,12 +19,11 @@ enum store_rc disk_dir(const char *dir, bool create, struct store_why *why) STOR
 bool disk_is_local(int64_t magic, const char **name_out);
 
 struct disk_data {
-	uint64_t map_bytes;  /* map size that the last commit knew */
+	uint64_t map_bytes; /* map size that the last commit knew */
 	uint64_t page_bytes;
 };
 
 /* Read LMDB's two meta pages from the open data.mdb and compare them with the size of the file. STORE_NONE: empty. */
-enum store_rc disk_data(
-    int fd, struct disk_data *data_out, struct store_why *why) STORE_MUST_CHECK;
+enum store_rc disk_data(int fd, struct disk_data *data_out, struct store_why *why) STORE_MUST_CHECK;
 
 #endif

@@ -21,12 +21,14 @@
 #define EPOCH_FORMAT 1
 
 struct epoch {
-	char boot[64];  /* boot id of this boot, else a marker's under /dev/shm; "-" when neither can be had */
-	char uuid[40];  /* of this store, made once for each `live` */
-	bool fresh;     /* live is to be made: nothing was there, it was never finished, or it was set aside */
-	bool set_aside; /* ... because the machine went down without a clean end */
-	bool alone;     /* nobody else had the store open at epoch_enter() */
-	bool was_clean; /* the store was marked clean until now */
+	char boot
+	    [64]; /* boot id of this boot, else a marker's under /dev/shm; "-" when neither can be had */
+	char uuid[40]; /* of this store, made once for each `live` */
+	bool
+	    fresh; /* live is to be made: nothing was there, it was never finished, or it was set aside */
+	bool set_aside;  /* ... because the machine went down without a clean end */
+	bool alone;      /* nobody else had the store open at epoch_enter() */
+	bool was_clean;  /* the store was marked clean until now */
 	int door, users; /* descriptors, -1 when not held */
 };
 

@@ -44,8 +44,8 @@ enum store_rc
 journal_walk(struct txn *txn, uint64_t after, journal_fn *fn, void *arg)
 {
 	struct visit visit = {fn, arg};
-	enum store_rc rc = txn_walk(txn, key_hashed(KEY_EVENT, after + 1), key_last_of(KEY_EVENT),
-	    visit_row, &visit);
+	enum store_rc rc = txn_walk(
+	    txn, key_hashed(KEY_EVENT, after + 1), key_last_of(KEY_EVENT), visit_row, &visit);
 
 	return rc == STORE_FULL ? STORE_OK : rc;
 }

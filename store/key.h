@@ -12,17 +12,17 @@
 #include <stdint.h>
 
 enum key_kind {
-	KEY_HEADER = 1,   /* one row: format, uuid, next channel number */
-	KEY_CHANNEL = 2,  /* per channel: name, next account number */
-	KEY_TEXT = 3,     /* hashed: a configured name -> its number */
-	KEY_HOT = 4,      /* channel, shard: 31 account rows of 64 bytes */
-	KEY_STAT = 5,     /* channel, account: totals and the last error */
-	KEY_NOTE = 6,     /* channel, account: texts: reason, rule, disabled reason */
-	KEY_SLOT = 7,     /* shard: 31 slot rows of 64 bytes */
-	KEY_PAIR = 8,     /* hashed: cooldown of one model on one account */
-	KEY_EVENT = 9,    /* sequence: the journal */
-	KEY_TALLY = 10,   /* one row of counters */
-	KEY_CURSOR = 11,  /* channel: fallback probe, cursors */
+	KEY_HEADER = 1,  /* one row: format, uuid, next channel number */
+	KEY_CHANNEL = 2, /* per channel: name, next account number */
+	KEY_TEXT = 3,    /* hashed: a configured name -> its number */
+	KEY_HOT = 4,     /* channel, shard: 31 account rows of 64 bytes */
+	KEY_STAT = 5,    /* channel, account: totals and the last error */
+	KEY_NOTE = 6,    /* channel, account: texts: reason, rule, disabled reason */
+	KEY_SLOT = 7,    /* shard: 31 slot rows of 64 bytes */
+	KEY_PAIR = 8,    /* hashed: cooldown of one model on one account */
+	KEY_EVENT = 9,   /* sequence: the journal */
+	KEY_TALLY = 10,  /* one row of counters */
+	KEY_CURSOR = 11, /* channel: fallback probe, cursors */
 };
 
 static inline uint64_t

@@ -99,7 +99,8 @@ roster_channel(struct txn *txn, const char *name, bool create, uint16_t *number_
 
 /* The key behind a known account changed: what was held against the old key goes. */
 static enum store_rc
-rekey(struct txn *txn, struct account_ref ref, struct account_stat *stat, const uint8_t fingerprint[8])
+rekey(struct txn *txn, struct account_ref ref, struct account_stat *stat,
+    const uint8_t fingerprint[8])
 {
 	struct account_row row;
 	enum store_rc rc = account_get(txn, ref, &row);

@@ -5,11 +5,10 @@
 const struct tally_row tally_table[TALLY__MAX] = {
     [TALLY_PAIRS] = {"model_cooldowns", "models resting on one account, rows"},
     [TALLY_EVENTS] = {"events", "state transitions ever recorded"},
-    [TALLY_REQUESTS] = {"requests", "requests that reached an upstream"},
-    [TALLY_ATTEMPTS] = {"attempts", "attempts made on accounts"},
     [TALLY_DEAD_LEASES] = {"dead_leases", "leases freed because their worker had died"},
     [TALLY_CANCELLED] = {"cancelled", "attempts given up because the client had gone"},
-    [TALLY_RELOADS] = {"reloads", "times a configuration came into force"},
+    [TALLY_GENERATION] = {"generation", "of the configuration in force"},
+    [TALLY_LOADED_MS] = {"loaded_ms", "when the configuration came into force"},
 };
 
 static enum store_rc
@@ -36,6 +35,18 @@ tally_get(struct txn *txn, enum tally which, uint64_t *value_out)
 	if (rc == STORE_OK)
 		*value_out = values[which];
 	return rc;
+}
+
+enum store_rc
+tally_set(struct txn *txn, enum tally which, uint64_t value)
+{
+	uint64_t values[TALLY__MAX];
+	enum store_rc rc = row_get(txn, values);
+
+	if (rc != STORE_OK || values[which] == value)
+		return rc;
+	values[which] = value;
+	return txn_put(txn, key_of(KEY_TALLY, 0, 0), values, sizeof values);
 }
 
 enum store_rc

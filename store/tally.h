@@ -13,11 +13,10 @@
 enum tally {
 	TALLY_PAIRS = 0,
 	TALLY_EVENTS = 1, /* sequence number of the newest event */
-	TALLY_REQUESTS = 2,
-	TALLY_ATTEMPTS = 3,
-	TALLY_DEAD_LEASES = 4,
-	TALLY_CANCELLED = 5,
-	TALLY_RELOADS = 6, /* configuration generation */
+	TALLY_DEAD_LEASES = 2,
+	TALLY_CANCELLED = 3,
+	TALLY_GENERATION = 4, /* of the configuration in force */
+	TALLY_LOADED_MS = 5,  /* when it came into force, wall ms */
 	TALLY__MAX
 };
 
@@ -28,6 +27,7 @@ struct tally_row {
 extern const struct tally_row tally_table[TALLY__MAX];
 
 enum store_rc tally_get(struct txn *txn, enum tally which, uint64_t *value_out) STORE_MUST_CHECK;
+enum store_rc tally_set(struct txn *txn, enum tally which, uint64_t value) STORE_MUST_CHECK;
 enum store_rc tally_add(struct txn *txn, enum tally which, int64_t n) STORE_MUST_CHECK;
 
 #endif

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define OWN_MALLOC 1
+#	define OWN_MALLOC 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define OWN_MALLOC 1
-#endif
+#	if __has_feature(address_sanitizer)
+#		define OWN_MALLOC 1
+#	endif
 #endif
 #ifndef OWN_MALLOC
-#define OWN_MALLOC 0
+#	define OWN_MALLOC 0
 #endif
 
 #define BLOCK_BYTES 16384
@@ -73,7 +73,7 @@ arena_alloc(struct arena *arena, size_t n)
 	size_t need = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 	void *p;
 
-	if (need < n || arena->used + need > arena->max)
+	if (need < n || need > arena->max - arena->used)
 		die("request needs more than %zu bytes", arena->max);
 	if (block == NULL || OWN_MALLOC || block->cap - block->used < need)
 		block = add_block(arena, OWN_MALLOC ? n : need);
@@ -129,6 +129,23 @@ struct span
 arena_copy(struct arena *arena, struct span s)
 {
 	return (struct span){arena_z(arena, s), s.n};
+}
+
+char *
+arena_join(struct arena *arena, const struct span *parts, size_t n)
+{
+	size_t total = 0, at = 0;
+	char *z;
+
+	for (size_t i = 0; i < n; i++)
+		total += parts[i].n;
+	z = arena_alloc(arena, total + 1);
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].n > 0)
+			memcpy(z + at, parts[i].p, parts[i].n);
+		at += parts[i].n;
+	}
+	return z;
 }
 
 char *

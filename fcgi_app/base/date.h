@@ -16,7 +16,8 @@ struct date_civil {
 /* Days and seconds of the proleptic Gregorian calendar; no zone. */
 int64_t date_seconds(const struct date_civil *civil);
 void date_split(int64_t seconds, struct date_civil *civil_out);
-bool date_valid(const struct date_civil *civil); /* 1970..9999, real month lengths, second up to 60 */
+bool date_valid(
+    const struct date_civil *civil); /* 1970..9999, real month lengths, second up to 60 */
 
 #define DATE_TEXT 32
 /* "2026-01-05T10:00:00Z" */

@@ -21,21 +21,21 @@ struct log_field {
 	int64_t number;
 };
 
-#define LOG_TEXT(name, span_value)                                                                 \
-	(struct log_field)                                                                         \
-	{                                                                                          \
-		.key = (name), .type = LOG_FIELD_TEXT, .text = (span_value)                        \
+#define LOG_TEXT(name, span_value)                                          \
+	(struct log_field)                                                  \
+	{                                                                   \
+		.key = (name), .type = LOG_FIELD_TEXT, .text = (span_value) \
 	}
 #define LOG_Z(name, z_value) LOG_TEXT(name, text_span(z_value))
-#define LOG_NUMBER(name, value)                                                                    \
-	(struct log_field)                                                                         \
-	{                                                                                          \
-		.key = (name), .type = LOG_FIELD_NUMBER, .number = (value)                         \
+#define LOG_NUMBER(name, value)                                            \
+	(struct log_field)                                                 \
+	{                                                                  \
+		.key = (name), .type = LOG_FIELD_NUMBER, .number = (value) \
 	}
-#define LOG_JSON(name, span_value)                                                                 \
-	(struct log_field)                                                                         \
-	{                                                                                          \
-		.key = (name), .type = LOG_FIELD_JSON, .text = (span_value)                        \
+#define LOG_JSON(name, span_value)                                          \
+	(struct log_field)                                                  \
+	{                                                                   \
+		.key = (name), .type = LOG_FIELD_JSON, .text = (span_value) \
 	}
 
 struct log;
@@ -47,8 +47,8 @@ bool log_wants(const struct log *log, enum log_level level);
 void log_write(struct log *log, enum log_level level, struct wall_ms now, const char *message,
     const struct log_field *fields, size_t n);
 
-#define log_fields(log, level, now, message, ...)                                                  \
-	log_write((log), (level), (now), (message), (const struct log_field[]){__VA_ARGS__},       \
+#define log_fields(log, level, now, message, ...)                                            \
+	log_write((log), (level), (now), (message), (const struct log_field[]){__VA_ARGS__}, \
 	    sizeof((const struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
 
 #endif

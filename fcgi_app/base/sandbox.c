@@ -64,7 +64,8 @@ sandbox_drop_root(const char *user, const char *path, bool *stayed_root_out, str
 
 	*stayed_root_out = false;
 	if (missing) {
-		err_why(why, "server.user '%s' or the owner of '%s' has no passwd entry", user, path);
+		err_why(
+		    why, "server.user '%s' or the owner of '%s' has no passwd entry", user, path);
 		return ERR_CONFIG;
 	}
 	if (pw == NULL) {

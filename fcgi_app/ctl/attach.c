@@ -90,23 +90,26 @@ attach_close(struct attach *a)
 static enum store_rc
 read_generation(struct txn *txn, void *arg)
 {
-	return tally_get(txn, TALLY_RELOADS, arg);
+	uint64_t *values = arg;
+	enum store_rc rc = tally_get(txn, TALLY_GENERATION, &values[0]);
+
+	return rc == STORE_OK ? tally_get(txn, TALLY_LOADED_MS, &values[1]) : rc;
 }
 
 struct status_frame
 attach_frame(const struct attach *a, struct wall_ms now)
 {
-	uint64_t generation = 0;
+	uint64_t loaded[2] = {0, 0}; /* generation, when */
 
-	if (env_view(a->env, read_generation, &generation) != STORE_OK)
-		generation = 0;
+	if (env_view(a->env, read_generation, loaded) != STORE_OK)
+		loaded[0] = loaded[1] = 0;
 	return (struct status_frame){
 	    .conf = a->conf,
 	    .pool = a->pool,
 	    .env = a->env,
 	    .slot = a->slot,
-	    .generation = generation,
-	    .loaded_at = now,
+	    .generation = loaded[0],
+	    .loaded_at = {(int64_t)loaded[1]},
 	    .now = now,
 	};
 }
@@ -134,7 +137,8 @@ say_nearest(struct ctl *ctl, const struct attach *a, const char *name)
 }
 
 bool
-attach_find(struct ctl *ctl, const struct attach *a, const char *name, size_t *channel_out, size_t *account_out)
+attach_find(struct ctl *ctl, const struct attach *a, const char *name, size_t *channel_out,
+    size_t *account_out)
 {
 	struct span whole = text_span(name), only = {"", 0}, id = whole;
 	size_t slash = text_find(whole, SPAN("/"));
@@ -159,7 +163,8 @@ attach_find(struct ctl *ctl, const struct attach *a, const char *name, size_t *c
 	if (hits == 0)
 		say_nearest(ctl, a, name);
 	else
-		fprintf(ctl->err, "sluicectl: several channels have an account '%s': say CHANNEL/%s\n",
-		    name, name);
+		fprintf(ctl->err,
+		    "sluicectl: several channels have an account '%s': say CHANNEL/%s\n", name,
+		    name);
 	return false;
 }

@@ -27,6 +27,7 @@ struct status_frame attach_frame(const struct attach *a, struct wall_ms now);
  * The account that a person means: "channel/id", or a bare id if only one channel has it. False: printed why, with the
  * nearest id.
  */
-bool attach_find(struct ctl *ctl, const struct attach *a, const char *name, size_t *channel_out, size_t *account_out);
+bool attach_find(struct ctl *ctl, const struct attach *a, const char *name, size_t *channel_out,
+    size_t *account_out);
 
 #endif

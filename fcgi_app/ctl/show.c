@@ -19,7 +19,8 @@ only_json(struct ctl *ctl, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--json") != 0) {
-			fprintf(ctl->err, "sluicectl: '%s' is not known here; see --help\n", argv[i]);
+			fprintf(
+			    ctl->err, "sluicectl: '%s' is not known here; see --help\n", argv[i]);
 			return false;
 		}
 		ctl->json = true;
@@ -76,7 +77,8 @@ time_left(struct arena *arena, const char *until, struct wall_ms now)
 }
 
 static void
-print_account(struct ctl *ctl, struct arena *arena, const char *channel, const struct json *a, struct wall_ms now)
+print_account(struct ctl *ctl, struct arena *arena, const char *channel, const struct json *a,
+    struct wall_ms now)
 {
 	const char *state = text_at(arena, a, "state");
 	const char *until = text_at(arena, a, "cool.until");
@@ -107,13 +109,14 @@ print_table(struct ctl *ctl, struct arena *arena, const struct json *doc, struct
 {
 	const struct json *channels = json_at(doc, "channels");
 
-	fprintf(ctl->out, "sluice %s  %s   accounts %lld: %lld active, %lld cooling, %lld disabled   in flight %lld\n\n",
+	fprintf(ctl->out,
+	    "sluice %s  %s   accounts %lld: %lld active, %lld cooling, %lld disabled   in flight %lld\n\n",
 	    text_at(arena, doc, "version"), text_at(arena, doc, "now"),
 	    number_at(doc, "totals.accounts"), number_at(doc, "totals.active"),
 	    number_at(doc, "totals.cooling"), number_at(doc, "totals.disabled"),
 	    number_at(doc, "totals.in_flight"));
-	fprintf(ctl->out, "%-24s %-9s %-9s %-7s %7s %7s %6s %10s  %s\n", "ACCOUNT", "STATE", "BACK IN",
-	    "BUSY", "CALLS", "OK", "ERRORS", "TOKENS", "WHY");
+	fprintf(ctl->out, "%-24s %-9s %-9s %-7s %7s %7s %6s %10s  %s\n", "ACCOUNT", "STATE",
+	    "BACK IN", "BUSY", "CALLS", "OK", "ERRORS", "TOKENS", "WHY");
 	for (size_t c = 0; c < json_count(channels); c++) {
 		const struct json *channel = json_item(channels, c);
 		const struct json *accounts = json_at(channel, "accounts");
@@ -297,10 +300,11 @@ events_options(struct ctl *ctl, int argc, char **argv, int64_t *keep)
 		if (strcmp(argv[i], "--json") == 0) {
 			ctl->json = true;
 		} else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc &&
-		    text_i64(text_span(argv[i + 1]), 1, JOURNAL_KEEP, keep)) {
+		           text_i64(text_span(argv[i + 1]), 1, JOURNAL_KEEP, keep)) {
 			i++;
 		} else {
-			fprintf(ctl->err, "usage: sluicectl events [-n 1..%d] [--json]\n", JOURNAL_KEEP);
+			fprintf(ctl->err, "usage: sluicectl events [-n 1..%d] [--json]\n",
+			    JOURNAL_KEEP);
 			return false;
 		}
 	}

@@ -40,7 +40,7 @@ guess_missing(struct dialect_usage *u, size_t prompt_bytes, size_t content_bytes
 		u->prompt = dialect_guess_tokens(prompt_bytes);
 		u->estimated = true;
 	}
-	if (u->completion < 0 && u->total >= u->prompt && !u->estimated)
+	if (u->completion < 0 && u->total >= u->prompt)
 		u->completion = u->total - u->prompt;
 	if (u->completion < 0) {
 		u->completion = dialect_guess_tokens(content_bytes);
@@ -57,7 +57,8 @@ dialect_settle(struct dialect_tap *tap, size_t prompt_bytes)
 	/* some hosts count cached tokens beside the prompt, reasoning beside the completion */
 	if (u->cached > u->prompt)
 		u->prompt += u->cached;
-	if (u->total > u->prompt + u->completion)
-		u->completion = u->total - u->prompt;
+	if (u->reasoning > u->completion ||
+	    (u->reasoning > 0 && u->total == u->prompt + u->completion + u->reasoning))
+		u->completion += u->reasoning;
 	u->total = u->prompt + u->completion;
 }

@@ -184,7 +184,7 @@ def start_lighttpd(b, name, modules, handler):
     port = free_port()
     listed = ', '.join(f'"{m}"' for m in modules)
     conf = b.file(f'{name}.conf', f'''server.modules = ( {listed} )
-server.document-root = "{b.run}"
+server.document-root = "{b.file('www')}"
 server.bind = "127.0.0.1"
 server.port = {port}
 server.max-fds = 8192
@@ -287,6 +287,7 @@ def fleet(b, *starters):
 @contextlib.contextmanager
 def run_folder(b, keep):
     b.run = tempfile.mkdtemp(prefix='sluice-bench-')
+    os.mkdir(b.file('www'))
     try:
         yield
     finally:

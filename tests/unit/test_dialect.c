@@ -11,25 +11,28 @@
 
 static const struct {
 	const char *what;
-	int64_t prompt, completion, total, cached; /* as given */
+	int64_t prompt, completion, total, cached, reasoning; /* as given */
 	size_t prompt_bytes, content_bytes;
 	int64_t want_prompt, want_completion, want_total;
 	bool estimated;
 } settles[] = {
-    {"all given", 9, 12, 21, 4, 99, 99, 9, 12, 21, false},
-    {"no total", 9, 12, -1, -1, 99, 99, 9, 12, 21, false},
-    {"total below the sum", 9, 12, 5, -1, 99, 99, 9, 12, 21, false},
-    {"reasoning beside the completion", 291, 26, 513, 290, 99, 99, 291, 222, 513, false},
-    {"cached beside the prompt", 3, 1, 4, 5000, 99, 99, 5003, 1, 5004, false},
-    {"cached beside the prompt, total with it", 3, 1, 5004, 5000, 99, 99, 5003, 1, 5004, false},
-    {"embeddings", 8, -1, 8, -1, 99, 0, 8, 0, 8, false},
-    {"embeddings without total", 8, -1, -1, -1, 99, 0, 8, 0, 8, false},
-    {"total and completion", -1, 4, 10, -1, 99, 99, 6, 4, 10, false},
-    {"nothing", -1, -1, -1, -1, 40, 9, 10, 3, 13, true},
-    {"prompt alone", 9, -1, -1, -1, 40, 9, 9, 3, 12, true},
-    {"completion alone", -1, 5, -1, -1, 40, 9, 10, 5, 15, true},
-    {"total alone", -1, -1, 30, -1, 40, 9, 10, 20, 30, true},
-    {"nothing asked, nothing said", -1, -1, -1, -1, 0, 0, 0, 0, 0, true},
+    {"all given", 9, 12, 21, 4, -1, 99, 99, 9, 12, 21, false},
+    {"no total", 9, 12, -1, -1, -1, 99, 99, 9, 12, 21, false},
+    {"total below the sum", 9, 12, 5, -1, -1, 99, 99, 9, 12, 21, false},
+    {"reasoning beside the completion", 291, 26, 513, 290, 196, 99, 99, 291, 222, 513, false},
+    {"reasoning above the completion", 9, 2, 11, -1, 5, 99, 99, 9, 7, 16, false},
+    {"reasoning within the completion", 9, 12, 21, -1, 5, 99, 99, 9, 12, 21, false},
+    {"a total that nothing explains", 9, 12, 40, -1, -1, 99, 99, 9, 12, 21, false},
+    {"cached beside the prompt", 3, 1, 4, 5000, -1, 99, 99, 5003, 1, 5004, false},
+    {"cached beside the prompt, total with it", 3, 1, 5004, 5000, -1, 99, 99, 5003, 1, 5004, false},
+    {"embeddings", 8, -1, 8, -1, -1, 99, 0, 8, 0, 8, false},
+    {"embeddings without total", 8, -1, -1, -1, -1, 99, 0, 8, 0, 8, false},
+    {"total and completion", -1, 4, 10, -1, -1, 99, 99, 6, 4, 10, false},
+    {"nothing", -1, -1, -1, -1, -1, 40, 9, 10, 3, 13, true},
+    {"prompt alone", 9, -1, -1, -1, -1, 40, 9, 9, 3, 12, true},
+    {"completion alone", -1, 5, -1, -1, -1, 40, 9, 10, 5, 15, true},
+    {"total alone", -1, -1, 30, -1, -1, 40, 9, 10, 20, 30, true},
+    {"nothing asked, nothing said", -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, true},
 };
 
 static void
@@ -46,6 +49,7 @@ test_settle(void **state)
 		u->completion = settles[i].completion;
 		u->total = settles[i].total;
 		u->cached = settles[i].cached;
+		u->reasoning = settles[i].reasoning;
 		for (int round = 0; round < 2; round++) {
 			dialect_settle(&tap, settles[i].prompt_bytes);
 			if (u->prompt != settles[i].want_prompt ||
