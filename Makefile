@@ -138,7 +138,7 @@ fuzz: $(FUZZ) ## run every fuzzer for SECS seconds (default 30)
 		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) || exit 1; done
 
 .PHONY: lint
-lint: $(LIB_OBJ) ## house rules: layers, names, sizes, words, documents, secrets
+lint: all ## house rules: layers, names, sizes, words, documents, secrets
 	@sh tests/lint/lint.sh $(B)
 
 .PHONY: tidy
@@ -158,13 +158,15 @@ bench: all ## figures, side by side, on loopback (about 5 minutes)
 .PHONY: install
 install: all ## into PREFIX (default /usr/local), below DESTDIR
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/sluice $(DESTDIR)$(PREFIX)/share/man/man8 \
-		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/doc/sluice/examples
+		$(DESTDIR)$(PREFIX)/share/man/man5 $(addprefix $(DESTDIR)$(PREFIX)/share/doc/sluice/,examples lighttpd apache)
 	install -m 0755 $(B)/sluice.fcgi $(DESTDIR)$(PREFIX)/lib/sluice/sluice.fcgi
 	install -m 0755 $(B)/sluicectl $(DESTDIR)$(PREFIX)/bin/sluicectl
 	install -m 0644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 0644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 0644 README.md CHANGES.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sluice/
-	install -m 0644 examples/*.json apache/*.conf lighttpd/*.conf $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0644 examples/*.json $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0644 lighttpd/* $(DESTDIR)$(PREFIX)/share/doc/sluice/lighttpd/
+	install -m 0644 apache/* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
 
 .PHONY: clean
 clean: ## remove what was built

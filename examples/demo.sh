@@ -3,11 +3,14 @@
 # The provider is a script with three accounts; with OPENAI_API_KEY set it is OpenAI. Leaves nothing behind.
 set -eu
 cd "$(dirname "$0")/.."
-here=$PWD
-build=${B:-build}
-[ -x "$build/sluice.fcgi" ] && [ -x "$build/sluicectl" ] || { echo "demo: run make first" >&2; exit 1; }
-lighttpd=$(PATH=$PATH:/usr/sbin command -v lighttpd) && command -v curl >/dev/null ||
-	{ echo "demo: needs lighttpd and curl" >&2; exit 1; }
+build=${SLUICE_BUILD:-build}
+fail() {
+	echo "demo: $*" >&2
+	exit 1
+}
+if ! [ -x "$build/sluice.fcgi" ] || ! [ -x "$build/sluicectl" ]; then fail 'run make first'; fi
+lighttpd=$(PATH=$PATH:/usr/sbin command -v lighttpd) || fail 'lighttpd is not installed'
+for tool in curl python3 pgrep setpriv; do command -v $tool >/dev/null || fail "$tool is not installed"; done
 
 dir=$(mktemp -d /tmp/sluice-demo.XXXXXX)
 provider='' web=''
@@ -21,7 +24,9 @@ clean() {
 trap clean EXIT
 trap 'exit 130' INT TERM
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+bold='' plain=''
+[ ! -t 1 ] || { bold=$(printf '\033[1m') plain=$(printf '\033[0m'); }
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 note() { printf '    %s\n' "$*"; }
 
 # As root, everything that serves runs as an ordinary user.
@@ -35,7 +40,9 @@ fi
 
 if [ -n "${OPENAI_API_KEY:-}" ]; then
 	model=gpt-4o-mini
-	channel='"openai": { "provider": "openai", "accounts": [ { "id": "mine", "api_key": "${OPENAI_API_KEY}" } ] }'
+	# shellcheck disable=SC2016 # the gateway replaces it, not the shell
+	channel='"openai": { "provider": "openai", "accounts": [
+		{ "id": "mine", "api_key": "${OPENAI_API_KEY}", "max_in_flight": 8 } ] }'
 else
 	model=demo-1
 	mkfifo "$dir/port"
@@ -89,7 +96,10 @@ url=http://127.0.0.1:$port/llm
 n=0
 until curl -sf -o /dev/null "$url/healthz"; do
 	n=$((n + 1))
-	[ $n -lt 100 ] && kill -0 "$web" 2>/dev/null || { echo "demo: lighttpd does not serve" >&2; cat web.err web.log >&2; exit 1; }
+	if [ $n = 100 ] || ! kill -0 "$web" 2>/dev/null; then
+		cat web.err web.log >&2
+		fail 'lighttpd does not serve'
+	fi
 	sleep 0.1
 done
 ctl() { $as "$dir/bin/sluicectl" -c "$dir/sluice.json" "$@"; }
@@ -103,8 +113,9 @@ ask() { # STREAM [CURL OPTIONS]: one chat request
 
 say '1. A streamed answer, token by token'
 printf '    '
-ask true | sed -un 's/^data: .*"content":"\([^"]*\)".*/\1/p' | while IFS= read -r word; do printf '%s' "$word"; done
+ask true | tee "$dir/answer" | sed -un 's/^data: .*"content":"\([^"]*\)".*/\1/p' | while IFS= read -r word; do printf '%s' "$word"; done
 echo
+grep -q '^data: \[DONE\]' "$dir/answer" || fail "the provider does not answer: $(cat "$dir/answer")"
 
 if [ -n "$provider" ]; then
 	say '2. Account beta is rate-limited by its provider: it is asked once, then left alone'
@@ -112,16 +123,19 @@ if [ -n "$provider" ]; then
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
 		ask false -o /dev/null -D "$dir/head"
 		tr -d '\r' <"$dir/head" | awk -F': ' 'tolower($1) == "x-sluice-account" { a = $2 } tolower($1) == "x-sluice-attempts" { n = $2 }
-			END { printf " %s%s", a, n > 1 ? "(second try)" : "" }'
+			END { printf " %s%s", a, (n > 1 ? "(second try)" : "") }'
 		sleep 0.1
 	done
 	echo
+	note "asked in all: $(ctl status --json | python3 -c 'import json, sys
+for a in json.load(sys.stdin)["channels"][0]["accounts"]: print(a["id"], a["calls"], end="  ")')"
 fi
 
-say '3. Four streams keep all four workers busy; one worker is killed'
+say '3. Four streams keep all four workers busy; one worker is killed, and only its own stream is cut'
+streams=''
 for i in 1 2 3 4; do
 	ask true >"$dir/stream.$i" 2>/dev/null &
-	eval "stream$i=$!"
+	streams="$streams $!"
 done
 n=0
 until [ "$(in_flight)" = 4 ] || [ $n = 20 ]; do n=$((n + 1)); sleep 0.05; done
@@ -130,7 +144,8 @@ worker=$(pgrep -P "$(pgrep -P "$web" | head -n 1)" | head -n 1)
 kill -9 "$worker"
 note "kill -9 $worker; in flight a moment later: $(sleep 0.1; in_flight)"
 note "a new request: HTTP $(ask false -o /dev/null -w '%{http_code} in %{time_total} s')"
-wait "$stream1" "$stream2" "$stream3" "$stream4" || :
+# shellcheck disable=SC2086 # one word a process
+wait $streams || :
 note "of the four streams $(cat "$dir"/stream.* | grep -c '^data: \[DONE\]') ended whole; in flight now: $(in_flight)"
 
 say 'What the pool remembers: sluicectl status'

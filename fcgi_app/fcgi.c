@@ -14,7 +14,13 @@ struct fcgi {
 	FCGX_Request request;
 	struct exchange exchange;
 	bool body_ended;
+	bool send_limited;        /* SO_SNDTIMEO is set */
+	size_t unlimited_bytes;   /* written before it was */
+	int64_t client_timeout_ms;
 };
+
+/* A socket takes this much without blocking: below it no time limit is needed. */
+#define UNLIMITED_BYTES 65536
 
 static ssize_t
 read_body(void *io, char *dst, size_t n)
@@ -33,11 +39,32 @@ read_body(void *io, char *dst, size_t n)
 	return 0;
 }
 
+static void
+set_timeout(int fd, int option, int64_t ms)
+{
+	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+	/* a descriptor that takes no time limit still serves */
+	if (setsockopt(fd, SOL_SOCKET, option, &tv, sizeof tv) != 0)
+		return;
+}
+
+static void
+limit_sending(struct fcgi *f, size_t n)
+{
+	f->unlimited_bytes += n;
+	if (f->send_limited || f->unlimited_bytes < UNLIMITED_BYTES)
+		return;
+	set_timeout(f->request.ipcFd, SO_SNDTIMEO, f->client_timeout_ms);
+	f->send_limited = true;
+}
+
 static bool
 write_bytes(void *io, const char *bytes, size_t n)
 {
 	struct fcgi *f = io;
 
+	limit_sending(f, n);
 	return FCGX_PutStr(bytes, (int)n, f->request.out) >= 0;
 }
 
@@ -85,16 +112,6 @@ fcgi_free(struct fcgi **f)
 	*f = NULL;
 }
 
-static void
-set_timeout(int fd, int option, int64_t ms)
-{
-	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-
-	/* a descriptor that takes no time limit still serves */
-	if (setsockopt(fd, SOL_SOCKET, option, &tv, sizeof tv) != 0)
-		return;
-}
-
 struct exchange *
 fcgi_begin(struct fcgi *f, int fd, int64_t params_timeout_ms, int64_t client_timeout_ms)
 {
@@ -109,8 +126,9 @@ fcgi_begin(struct fcgi *f, int fd, int64_t params_timeout_ms, int64_t client_tim
 	}
 	f->request.keepConnection = 0;
 	set_timeout(fd, SO_RCVTIMEO, client_timeout_ms);
-	set_timeout(fd, SO_SNDTIMEO, client_timeout_ms);
-	f->body_ended = false;
+	f->client_timeout_ms = client_timeout_ms;
+	f->send_limited = f->body_ended = false;
+	f->unlimited_bytes = 0;
 	f->exchange.params = f->request.envp;
 	f->exchange.client_fd = fd;
 	return &f->exchange;

@@ -1,54 +1,15 @@
 #include "forward.h"
 
+#include "forward_transfer.h"
+
 #include <string.h>
 
 #define HELD_MAX (1024 * 1024) /* preamble beyond this commits: SPEC.md section 5 */
-#define ERROR_BODY_MAX 65536   /* of it is classified */
 #define END_GRACE_MS \
 	5 /* for the end of the chunked body behind the terminal event: keeps the connection */
 #define HEARTBEAT ": hb\n\n"
 #define PROBE_MS 250 /* silence before a half-closed client is written to */
 #define PROBES_MAX 4
-
-enum mode {
-	MODE_OPEN, /* no byte of the body yet that tells */
-	MODE_EVENTS,
-	MODE_PLAIN,
-};
-
-/* Why we ended a transfer ourselves. */
-enum stop {
-	STOP_NOT,
-	STOP_END,   /* the terminal event */
-	STOP_ERROR, /* an in-band error */
-	STOP_EMPTY, /* a terminal event with nothing before it */
-	STOP_CLIENT,
-	STOP_DRAIN,
-	STOP_TIMEOUT,
-	STOP_TOO_BIG,
-};
-
-struct transfer {
-	const struct forward_task *task;
-	const struct conf_policy *policy;
-	struct forward_outcome *out;
-	struct redact redact;
-	struct arena *scratch; /* of one event: redacted copies */
-	struct sse sse;
-	struct buf *body;
-	struct buf *held;
-	struct buf *error_event; /* data of an in-band error */
-	struct reset_headers headers;
-	enum mode mode;
-	enum stop stop;
-	bool dirty;           /* written since the last flush */
-	bool error_relayed;   /* the upstream's own error event went to the client */
-	bool last_ends_blank; /* what was relayed last ended with an empty line */
-	bool probed;          /* a half-closed connection was written to */
-	unsigned probes; /* heartbeats that were to find out whether a half-closed client reads */
-	struct mono_ms last_byte, last_sent;
-	const char *timeout_text;
-};
 
 static void
 on_header(struct span line, void *arg)
@@ -79,12 +40,6 @@ on_header(struct span line, void *arg)
 	else if (text_is_fold(name, "retry-after"))
 		t->out->retry_after = arena_copy(t->task->arena, value);
 	reset_keep(&t->headers, name, value, t->task->wall());
-}
-
-static bool
-is_success(const struct transfer *t)
-{
-	return t->out->status >= 200 && t->out->status < 300;
 }
 
 static void
@@ -118,16 +73,10 @@ commit(struct transfer *t)
 	t->dirty = true;
 }
 
-static bool
-committed(const struct transfer *t)
-{
-	return t->task->respond->committed;
-}
-
 static void
 hold(struct transfer *t, struct span raw)
 {
-	if (committed(t)) {
+	if (forward_committed(t)) {
 		relay(t, raw);
 		return;
 	}
@@ -142,7 +91,7 @@ hold(struct transfer *t, struct span raw)
 static void
 pass(struct transfer *t, struct span raw)
 {
-	if (!committed(t)) {
+	if (!forward_committed(t)) {
 		t->out->first_content = t->task->clock();
 		commit(t);
 	}
@@ -157,7 +106,7 @@ on_error_event(struct transfer *t, const struct sse_event *event)
 	buf_add(t->error_event, event->data.p, n);
 	t->stop = STOP_ERROR;
 	/* the API's own shape passes as it came; another one is put into ours when the stream is ended */
-	if (committed(t) && text_find(event->data, SPAN("\"error\"")) < event->data.n) {
+	if (forward_committed(t) && text_find(event->data, SPAN("\"error\"")) < event->data.n) {
 		relay(t, event->raw);
 		t->error_relayed = true;
 	}
@@ -166,7 +115,7 @@ on_error_event(struct transfer *t, const struct sse_event *event)
 static void
 on_end_event(struct transfer *t, struct span raw)
 {
-	if (!committed(t) && !t->out->tap.content && !t->out->tap.finished) {
+	if (!forward_committed(t) && !t->out->tap.content && !t->out->tap.finished) {
 		t->stop = STOP_EMPTY;
 		return;
 	}
@@ -218,7 +167,7 @@ mode_of(const struct transfer *t, struct span bytes)
 {
 	struct span text = text_trim(bytes);
 
-	if (!t->task->call->stream || !is_success(t))
+	if (!t->task->call->stream || !forward_is_success(t))
 		return MODE_PLAIN;
 	if (text.n == 0)
 		return MODE_OPEN;
@@ -245,7 +194,7 @@ on_body(struct span bytes, void *arg)
 	} else {
 		feed_events(t, bytes);
 	}
-	if (t->body->over && is_success(t))
+	if (t->body->over && forward_is_success(t))
 		t->stop = STOP_TOO_BIG;
 	return t->stop == STOP_NOT || t->stop == STOP_END;
 }
@@ -269,7 +218,7 @@ until_timeout(struct transfer *t, struct mono_ms now)
 	}
 	t->timeout_text = "the answer stalled";
 	left = t->last_byte.v + t->policy->upstream.idle_timeout_ms - now.v;
-	if (!t->task->call->stream || committed(t) || t->mode == MODE_PLAIN)
+	if (!t->task->call->stream || forward_committed(t) || t->mode == MODE_PLAIN)
 		return left;
 	content = t->out->started.v + t->policy->upstream.first_content_timeout_ms - now.v;
 	if (content < left) {
@@ -291,7 +240,8 @@ heartbeat_ms(const struct transfer *t)
 static void
 beat(struct transfer *t, struct mono_ms now)
 {
-	if (!committed(t) || heartbeat_ms(t) <= 0 || now.v - t->last_sent.v < heartbeat_ms(t))
+	if (!forward_committed(t) || heartbeat_ms(t) <= 0 ||
+	    now.v - t->last_sent.v < heartbeat_ms(t))
 		return;
 	t->probes += t->task->watch->half_closed;
 	respond_bytes(t->task->respond, SPAN(HEARTBEAT));
@@ -306,7 +256,7 @@ wait_ms(const struct transfer *t, int64_t left, struct mono_ms now)
 {
 	const struct watch *watch = t->task->watch;
 
-	if (committed(t) && heartbeat_ms(t) > 0) {
+	if (forward_committed(t) && heartbeat_ms(t) > 0) {
 		int64_t next = t->last_sent.v + heartbeat_ms(t) - now.v;
 
 		if (next < left)
@@ -314,7 +264,7 @@ wait_ms(const struct transfer *t, int64_t left, struct mono_ms now)
 	}
 	if (watch->stopping && watch->stop_by.v - now.v < left)
 		left = watch->stop_by.v - now.v;
-	if (watch->half_closed && !committed(t) && left > WATCH_HALF_CLOSED_MS / 4)
+	if (watch->half_closed && !forward_committed(t) && left > WATCH_HALF_CLOSED_MS / 4)
 		left = WATCH_HALF_CLOSED_MS / 4;
 	return left < 1 ? 1 : left > 60000 ? 60000 : left;
 }
@@ -329,7 +279,7 @@ look_around(struct transfer *t, struct mono_ms now)
 		t->probed = true;
 		t->task->respond->x->probe(t->task->respond->x->io);
 	}
-	if (t->task->watch->half_closed && !committed(t) &&
+	if (t->task->watch->half_closed && !forward_committed(t) &&
 	    now.v - t->task->watch->half_closed_at.v >= WATCH_HALF_CLOSED_MS)
 		t->task->watch->client_gone = true;
 	if (t->task->watch->client_gone)
@@ -371,120 +321,6 @@ take_last(struct transfer *t)
 		    scan_pick(event.data, NULL, NULL, 0, NULL) != ERR_OK)
 			return;
 		on_event(t, &event);
-	}
-}
-
-static bool
-stream_is_whole(const struct transfer *t)
-{
-	return t->mode == MODE_EVENTS && (t->out->tap.ended || t->out->tap.finished) &&
-	       t->stop != STOP_ERROR && t->stop != STOP_EMPTY;
-}
-
-static bool
-is_answer(struct transfer *t)
-{
-	if (!is_success(t) || t->out->transport != TRANSPORT_OK)
-		return false;
-	if (t->task->call->stream)
-		return false; /* an object where a stream was asked for */
-	return t->task->dialect->answer(buf_text(t->body), &t->out->tap);
-}
-
-static void
-found(struct transfer *t, enum verdict verdict, const char *rule, const char *message)
-{
-	struct classify_finding *f = &t->out->finding;
-
-	f->verdict = verdict;
-	f->rule = rule;
-	f->status = t->out->status;
-	f->reset.stated = false;
-	f->code[0] = '\0';
-	text_clean(f->message, sizeof f->message, text_span(message));
-}
-
-static void
-classify(struct transfer *t)
-{
-	/* redacted before it is read: what the classifier quotes goes into the store and to the client */
-	struct span raw = t->stop == STOP_ERROR ? buf_text(t->error_event) : buf_text(t->body);
-	struct span body = redact_all(t->task->conf, t->task->arena,
-	    (struct span){raw.p, raw.n < ERROR_BODY_MAX ? raw.n : ERROR_BODY_MAX});
-	struct classify_answer answer = {
-	    .transport = t->out->transport,
-	    .status = t->out->status,
-	    .content_type = t->out->content_type,
-	    .body = body,
-	    .in_band = t->stop == STOP_ERROR || is_success(t),
-	    .headers = &t->headers,
-	    .judged = t->task->dialect->judged,
-	    .model = t->task->model,
-	};
-
-	classify_answer(
-	    t->task->arena, t->task->call->channel, &answer, t->task->wall(), &t->out->finding);
-}
-
-static void
-conclude(struct transfer *t, const struct upstream_end *end)
-{
-	switch (t->stop) {
-	case STOP_CLIENT: found(t, VERDICT_CANCELLED, "client gone", "the client has gone"); return;
-	case STOP_DRAIN:
-		found(t, VERDICT_CANCELLED, "drain", "the gateway is restarting");
-		t->out->stopped = true;
-		return;
-	case STOP_TIMEOUT:
-		if (stream_is_whole(t))
-			break; /* all that mattered had come */
-		t->out->transport = TRANSPORT_TIMEOUT;
-		found(t, VERDICT_NETWORK, "timeout", t->timeout_text);
-		return;
-	case STOP_TOO_BIG: t->out->transport = TRANSPORT_TOO_BIG; break;
-	case STOP_EMPTY: t->out->transport = TRANSPORT_TRUNCATED; break;
-	case STOP_ERROR: t->out->transport = TRANSPORT_OK; break;
-	case STOP_END:
-	case STOP_NOT: break;
-	}
-	if (stream_is_whole(t) || is_answer(t)) {
-		found(t, VERDICT_OK, NULL, "");
-		t->out->transport = TRANSPORT_OK;
-		return;
-	}
-	if (t->mode == MODE_EVENTS && t->out->transport == TRANSPORT_OK && t->stop == STOP_NOT)
-		t->out->transport = TRANSPORT_TRUNCATED;
-	classify(t);
-	if (t->out->finding.message[0] == '\0' && end->text[0] != '\0')
-		text_clean(
-		    t->out->finding.message, sizeof t->out->finding.message, text_span(end->text));
-}
-
-/* After the commit every stream ends in the protocol's own way, or in an error event. Flushed by the caller's end. */
-static void
-close_stream(struct transfer *t)
-{
-	const struct classify_finding *f = &t->out->finding;
-	struct respond *r = t->task->respond;
-	int status = f->verdict == VERDICT_OK               ? 200
-	             : t->out->stopped                      ? 503
-	             : verdict_table[f->verdict].status > 0 ? verdict_table[f->verdict].status
-	                                                    : 502;
-
-	if (!committed(t) || r->gone || (f->verdict == VERDICT_CANCELLED && !t->out->stopped))
-		return;
-	if (!t->last_ends_blank)
-		respond_bytes(r, SPAN("\n\n"));
-	if (f->verdict == VERDICT_OK && t->out->tap.ended)
-		return;
-	if (f->verdict == VERDICT_OK) {
-		respond_bytes(r, text_span(t->task->dialect->end_marker));
-	} else if (!t->error_relayed) {
-		struct span message = text_span(
-		    f->message[0] != '\0' ? f->message : "the upstream broke off the answer");
-
-		respond_error_event(
-		    r, status, f->code[0] != '\0' ? f->code : "upstream_error", message);
 	}
 }
 
@@ -531,8 +367,8 @@ forward_send(const struct forward_task *task, struct forward_outcome *outcome_ou
 	outcome_out->written_whole = end.written_whole;
 	outcome_out->connected = end.connected;
 	take_last(&t);
-	conclude(&t, &end);
-	close_stream(&t);
+	forward_conclude(&t, &end);
+	forward_close(&t);
 	outcome_out->body = outcome_out->finding.verdict == VERDICT_OK
 	                        ? redact_apply(&t.redact, task->arena, buf_text(t.body))
 	                        : redact_all(task->conf, task->arena, buf_text(t.body));

@@ -16,13 +16,14 @@ struct view {
 	const struct conf_channel *channel;
 	struct pool_channel *pc;
 	struct wall_ms now;
+	struct span model;
+	int64_t most_rest_ms;
 	struct slot_list *slots;
 	struct pick_reason reason;
 	/* the best account for a probe while all are cooling */
 	bool has_probe;
 	size_t probe;
 	int64_t probe_until_ms;
-	unsigned sequence;       /* of the next pick within this millisecond */
 	uint32_t dead[DEAD_MAX]; /* account numbers with leases of dead workers */
 	unsigned ndead;
 };
@@ -97,11 +98,11 @@ live_leases(struct view *v, uint32_t number)
 }
 
 static bool
-is_full(struct view *v, const struct conf_account *account, uint32_t number)
+is_full(struct view *v, const struct pool_seat *seat, uint32_t number)
 {
-	if (account->max_in_flight == 0 || v->pc->in_flight[number] < account->max_in_flight)
+	if (seat->limit == 0 || v->pc->in_flight[number] < seat->limit)
 		return false;
-	return live_leases(v, number) >= account->max_in_flight;
+	return live_leases(v, number) >= seat->limit;
 }
 
 /* How this model rests on the account; *until_ms and *guessed as the row says. */
@@ -113,7 +114,7 @@ judge_model(struct view *v, uint32_t number, int64_t *until_ms, bool *guessed)
 
 	if (cooldown_get(v->txn, ref, v->wish->model, &pair) != STORE_OK)
 		return SCORE_IN;
-	*until_ms = cooldown_clamp_ms(pair.row.until_ms, most_rest_ms(&v->channel->policy), v->now);
+	*until_ms = cooldown_clamp_ms(pair.row.until_ms, v->most_rest_ms, v->now);
 	if (*until_ms <= v->now.v)
 		return SCORE_IN;
 	*guessed = pair.row.guessed;
@@ -122,18 +123,17 @@ judge_model(struct view *v, uint32_t number, int64_t *until_ms, bool *guessed)
 
 /* What the configuration alone says. */
 static enum score_out
-judge_settings(
-    const struct view *v, const struct conf_account *account, const struct account_row *row)
+judge_settings(const struct view *v, const struct pool_seat *seat, const struct account_row *row)
 {
-	struct span model = text_span(v->wish->model);
+	const struct conf_account *account = &v->channel->accounts[seat->index];
 
-	if (!account->enabled || (row->flags & ACCOUNT_DISABLED))
+	if (seat->off || (row->flags & ACCOUNT_DISABLED))
 		return SCORE_DISABLED;
 	if (v->wish->realm.n > 0 && !text_equal(account->realm, v->wish->realm))
 		return SCORE_REALM;
-	if (model.n > 0 && !conf_serves(&account->models, model))
+	if (seat->picky && v->model.n > 0 && !conf_serves(&account->models, v->model))
 		return SCORE_MODEL;
-	return account->weight > 0 || v->pc->unweighted ? SCORE_IN : SCORE_NO_WEIGHT;
+	return seat->weightless && !v->pc->unweighted ? SCORE_NO_WEIGHT : SCORE_IN;
 }
 
 /* May a probe try a resting account before its time? */
@@ -162,15 +162,19 @@ note_rest(struct view *v, size_t at, int64_t until_ms, enum probing probing)
 }
 
 static enum score_out
-judge_rest(struct view *v, size_t at, uint32_t number, const struct account_row *row)
+judge_rest(
+    struct view *v, const struct pool_seat *seat, uint32_t number, const struct account_row *row)
 {
-	int64_t most = most_rest_ms(&v->channel->policy), model_until = 0;
-	int64_t cool = cooldown_clamp_ms(row->cool_until_ms, most, v->now);
-	int64_t until = cool > row->breaker_until_ms ? cool : row->breaker_until_ms;
-	bool guessed = cool <= v->now.v || (row->flags & ACCOUNT_GUESSED);
-	bool model_guessed = true;
+	int64_t model_until = 0, cool, until;
+	bool guessed, model_guessed = true;
 	enum score_out out = SCORE_IN;
 
+	if (row->cool_until_ms <= v->now.v && row->breaker_until_ms <= v->now.v &&
+	    (row->flags & ACCOUNT_MODELS) == 0)
+		return SCORE_IN; /* the common case of a long scan */
+	cool = cooldown_clamp_ms(row->cool_until_ms, v->most_rest_ms, v->now);
+	until = cool > row->breaker_until_ms ? cool : row->breaker_until_ms;
+	guessed = cool <= v->now.v || (row->flags & ACCOUNT_GUESSED);
 	if (row->flags & ACCOUNT_MODELS)
 		out = judge_model(v, number, &model_until, &model_guessed);
 	if (out == SCORE_MODEL_MISSING)
@@ -182,7 +186,7 @@ judge_rest(struct view *v, size_t at, uint32_t number, const struct account_row 
 	if (model_until > until)
 		until = model_until;
 	if (out != SCORE_IN)
-		note_rest(v, at, until,
+		note_rest(v, seat->index, until,
 		    cool > v->now.v && row->cool_kind == VERDICT_HARD_CREDIT ? PROBE_NEVER
 		    : guessed && model_guessed                               ? PROBE_GUESSED
 		                                                             : PROBE_STATED);
@@ -190,91 +194,103 @@ judge_rest(struct view *v, size_t at, uint32_t number, const struct account_row 
 }
 
 static enum score_out
-judge(struct view *v, size_t at, uint32_t number, const struct account_row *row)
+judge(struct view *v, const struct pool_seat *seat, uint32_t number, const struct account_row *row)
 {
-	const struct conf_account *account = &v->channel->accounts[at];
-	enum score_out out = judge_settings(v, account, row);
+	enum score_out out = judge_settings(v, seat, row);
 
 	if (out == SCORE_IN)
-		out = judge_rest(v, at, number, row);
-	if (out == SCORE_IN && was_tried(v->wish, at))
+		out = judge_rest(v, seat, number, row);
+	if (out == SCORE_IN && v->wish->ntried > 0 && was_tried(v->wish, seat->index))
 		out = SCORE_TRIED;
-	if (out == SCORE_IN && is_full(v, account, number))
+	if (out == SCORE_IN && is_full(v, seat, number))
 		out = SCORE_FULL;
 	return out;
 }
 
-static struct score_candidate
-candidate_of(const struct conf_account *account, size_t at, const struct account_row *row)
+/* A lease that is not settled yet was not written into the account's row: the newest of them is the last pick. */
+static void
+running_pick(const struct view *v, uint32_t number, struct score_candidate *c)
 {
-	bool stored = row->credits_micros != ACCOUNT_NO_CREDITS;
+	for (unsigned i = 0; i < v->slots->n; i++) {
+		const struct slot_row *row = &v->slots->seen[i].row;
 
-	return (struct score_candidate){
-	    .account = at,
-	    .id = account->id,
-	    .priority = account->priority,
-	    .weight = account->weight,
-	    .has_credits = stored || account->has_credits,
-	    .credits_micros = stored ? row->credits_micros : account->credits_micros,
-	    .picked = {row->flags & ACCOUNT_PICKED ? row->picked_ms : 0},
-	    .picked_sequence = row->picked_sequence,
-	    .success = row->success,
-	    .errors = row->errors,
-	};
+		if (row->channel != v->pc->number || row->account != number ||
+		    (c->picked.v != 0 && !health_after(row->taken_txn, c->picked_txn)))
+			continue;
+		c->picked.v = row->started_ms;
+		c->picked_txn = row->taken_txn;
+	}
 }
 
-typedef void visit_fn(struct view *v, struct score_board *board, size_t at, uint32_t number,
+static void
+candidate_fill(
+    struct score_candidate *c, const struct view *v, size_t at, const struct account_row *row)
+{
+	const struct conf_account *account = &v->channel->accounts[at];
+	bool stored = row->credits_micros != ACCOUNT_NO_CREDITS;
+
+	c->account = at;
+	c->id = account->id;
+	c->priority = account->priority;
+	c->weight = account->weight;
+	c->has_credits = stored || account->has_credits;
+	c->credits_micros = stored ? row->credits_micros : account->credits_micros;
+	c->picked.v = row->flags & ACCOUNT_PICKED ? row->picked_ms : 0;
+	c->picked_txn = row->picked_txn;
+	if (v->pc->in_flight[v->pc->numbers[at]] > 0)
+		running_pick(v, v->pc->numbers[at], c);
+	c->success = row->success;
+	c->errors = row->errors;
+}
+
+typedef void visit_fn(struct view *v, struct score_board *board, const struct pool_seat *seat,
     const struct account_row *row);
 
 static void
-visit_judge(struct view *v, struct score_board *board, size_t at, uint32_t number,
+visit_judge(struct view *v, struct score_board *board, const struct pool_seat *seat,
     const struct account_row *row)
 {
-	enum score_out out = judge(v, at, number, row);
+	enum score_out out = judge(v, seat, (uint32_t)(seat - v->pc->seats), row);
 	struct score_candidate candidate;
 
-	v->pc->judged[at] = (uint8_t)out;
-	if (row->picked_ms == v->now.v && row->picked_sequence >= v->sequence)
-		v->sequence =
-		    row->picked_sequence < UINT8_MAX ? row->picked_sequence + 1u : UINT8_MAX;
+	v->pc->judged[seat->index] = (uint8_t)out;
 	if (out != SCORE_IN) {
 		v->reason.out[out]++;
 		return;
 	}
-	candidate = candidate_of(&v->channel->accounts[at], at, row);
+	candidate_fill(&candidate, v, seat->index, row);
 	score_survey(board, &candidate);
 }
 
 static void
-visit_offer(struct view *v, struct score_board *board, size_t at, uint32_t number,
+visit_offer(struct view *v, struct score_board *board, const struct pool_seat *seat,
     const struct account_row *row)
 {
 	struct score_candidate candidate;
 
-	(void)number;
-	if (v->pc->judged[at] != SCORE_IN)
+	if (v->pc->judged[seat->index] != SCORE_IN)
 		return;
-	candidate = candidate_of(&v->channel->accounts[at], at, row);
+	candidate_fill(&candidate, v, seat->index, row);
 	v->reason.out[score_offer(board, &candidate)]++;
 }
 
 /* Rows are read where they lie in the map: nothing may be written between. */
-static enum store_rc
+static inline __attribute__((always_inline)) enum store_rc
 each_account(struct view *v, struct score_board *board, visit_fn *visit)
 {
-	for (uint32_t shard = 0; shard * ACCOUNT_SHARD < v->pc->top; shard++) {
+	for (uint32_t first = 0; first < v->pc->top; first += ACCOUNT_SHARD) {
 		const struct account_row *rows;
 		unsigned n;
-		enum store_rc rc = account_shard(v->txn, v->pc->number, shard, &rows, &n);
+		enum store_rc rc =
+		    account_shard(v->txn, v->pc->number, first / ACCOUNT_SHARD, &rows, &n);
 
 		if (rc != STORE_OK)
 			return rc;
-		for (unsigned i = 0; i < n; i++) {
-			uint32_t number = shard * ACCOUNT_SHARD + i;
-
-			if (number < v->pc->top && v->pc->indexes[number] != UINT32_MAX)
-				visit(v, board, v->pc->indexes[number], number, &rows[i]);
-		}
+		if (n > v->pc->top - first)
+			n = v->pc->top - first;
+		for (unsigned i = 0; i < n; i++)
+			if (v->pc->seats[first + i].index != UINT32_MAX)
+				visit(v, board, &v->pc->seats[first + i], &rows[i]);
 	}
 	return STORE_OK;
 }
@@ -392,26 +408,17 @@ take(struct view *v, const struct choice *choice, struct pick_lease *lease)
 	    .channel = ref.channel,
 	    .account = ref.number,
 	    .started_ms = v->now.v,
+	    .taken_txn = txn_number(v->txn),
 	    .model_hash = key_hash(0, v->wish->model, strlen(v->wish->model)),
 	};
-	struct account_row row;
-	enum store_rc rc = account_get(v->txn, ref, &row);
+	enum store_rc rc = slot_take(v->txn, v->slot, &slot_row);
 
-	if (rc != STORE_OK)
-		return rc == STORE_NONE ? STORE_BAD : rc;
-	row.picks++;
-	row.picked_ms = v->now.v;
-	row.picked_sequence = (uint8_t)v->sequence;
-	row.flags |= ACCOUNT_PICKED;
-	rc = account_put(v->txn, ref, &row);
-	if (rc == STORE_OK)
-		rc = slot_take(v->txn, v->slot, &slot_row);
 	*lease = (struct pick_lease){
 	    .taken = true,
 	    .channel = v->wish->channel,
 	    .account = choice->account,
 	    .ref = ref,
-	    .pick = row.picks,
+	    .txn = slot_row.taken_txn,
 	    .kind = choice->kind,
 	    .at = v->now,
 	};
@@ -436,9 +443,10 @@ view_init(struct view *v, struct txn *txn, const struct slot *slot, const struct
 	v->channel = &wish->pool->conf->channels[wish->channel];
 	v->pc = &wish->pool->channels[wish->channel];
 	v->now = now;
+	v->model = text_span(wish->model);
+	v->most_rest_ms = most_rest_ms(&v->channel->policy);
 	v->reason = (struct pick_reason){.result = PICK_NOBODY};
 	v->has_probe = false;
-	v->sequence = 0;
 	v->ndead = 0;
 	v->slots = wish->pool->slots;
 	v->slots->n = 0;

@@ -37,7 +37,7 @@ struct pick_lease {
 	bool taken, settled;
 	size_t channel, account;
 	struct account_ref ref;
-	uint32_t pick; /* number of this lease on its account */
+	uint32_t txn; /* number of the transaction that took it */
 	enum slot_kind kind;
 	struct wall_ms at;
 };

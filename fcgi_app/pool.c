@@ -79,16 +79,33 @@ enrol(struct txn *txn, void *arg)
 	return rc;
 }
 
-static void
-index_channel(struct pool_channel *pc)
+static struct pool_seat
+seat_of(const struct conf_channel *channel, uint32_t index)
 {
-	pc->indexes = must_alloc(pc->top, sizeof *pc->indexes);
+	const struct conf_account *account = &channel->accounts[index];
+
+	return (struct pool_seat){
+	    .index = index,
+	    .limit = account->max_in_flight > 0 && account->max_in_flight < UINT32_MAX
+	                 ? (uint32_t)account->max_in_flight
+	                 : 0,
+	    .off = !account->enabled,
+	    .picky = account->models.n > 0,
+	    .weightless = account->weight <= 0,
+	};
+}
+
+static void
+seat_channel(struct pool_channel *pc, const struct conf_channel *channel)
+{
+	pc->seats = must_alloc(pc->top, sizeof *pc->seats);
 	pc->in_flight = must_alloc(pc->top, sizeof *pc->in_flight);
 	pc->judged = must_alloc(pc->naccounts, sizeof *pc->judged);
-	memset(pc->indexes, 0xff, pc->top * sizeof *pc->indexes);
+	for (uint32_t i = 0; i < pc->top; i++)
+		pc->seats[i].index = UINT32_MAX;
 	for (uint32_t i = 0; i < pc->naccounts; i++)
 		if (pc->numbers[i] != UINT32_MAX)
-			pc->indexes[pc->numbers[i]] = i;
+			pc->seats[pc->numbers[i]] = seat_of(channel, i);
 }
 
 static struct health_policy
@@ -139,7 +156,7 @@ pool_open(
 		return ERR_STORE;
 	}
 	for (size_t i = 0; i < conf->nchannels; i++)
-		index_channel(&pool->channels[i]);
+		seat_channel(&pool->channels[i], &conf->channels[i]);
 	*pool_out = pool;
 	return ERR_OK;
 }
@@ -151,7 +168,7 @@ pool_free(struct pool **pool)
 		return;
 	for (size_t i = 0; i < (*pool)->conf->nchannels; i++) {
 		free((*pool)->channels[i].numbers);
-		free((*pool)->channels[i].indexes);
+		free((*pool)->channels[i].seats);
 		free((*pool)->channels[i].in_flight);
 		free((*pool)->channels[i].judged);
 	}

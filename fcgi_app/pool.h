@@ -13,13 +13,21 @@
 #include "store/health.h"
 #include "store/slot.h"
 
+/* What a pick asks of an account's settings, dense and by account number: scanned for every request. */
+struct pool_seat {
+	uint32_t index; /* in conf_channel.accounts; UINT32_MAX: not configured */
+	uint32_t limit; /* in flight; 0 = none */
+	bool off;       /* enabled: false */
+	bool picky;     /* has patterns for models */
+	bool weightless;
+};
+
 struct pool_channel {
 	uint16_t number;
 	uint32_t naccounts;
-	uint32_t *numbers; /* [index in conf_channel.accounts] -> account number */
-	uint32_t top;      /* largest number + 1 */
-	uint32_t *
-	    indexes; /* [account number] -> index in conf_channel.accounts, UINT32_MAX = not configured */
+	uint32_t *numbers;       /* [index in conf_channel.accounts] -> account number */
+	uint32_t top;            /* largest number + 1 */
+	struct pool_seat *seats; /* [account number] */
 	struct health_policy health;
 	bool unweighted;     /* every account has weight 0: all are equal */
 	uint8_t *judged;     /* scratch of a pick, per configured account: enum score_out */

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#define READ_BYTES 65536
+#define READ_BYTES 16384
 
 static bool
 id_is_good(struct span id)

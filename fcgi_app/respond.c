@@ -28,8 +28,19 @@ header(struct buf *b, const char *name, struct span value)
 
 	if (value.n == 0)
 		return;
-	text_clean(clean, sizeof clean, value);
-	buf_print(b, "%s: %s\r\n", name, clean);
+	buf_z(b, name);
+	buf_add(b, ": ", 2);
+	buf_add(b, clean, text_clean(clean, sizeof clean, value));
+	buf_add(b, "\r\n", 2);
+}
+
+static void
+number(struct buf *b, const char *name, int64_t value)
+{
+	buf_z(b, name);
+	buf_add(b, ": ", 2);
+	buf_i64(b, value);
+	buf_add(b, "\r\n", 2);
 }
 
 static void
@@ -39,7 +50,7 @@ head_names(const struct respond *r, struct buf *b)
 	header(b, "X-Sluice-Channel", r->channel);
 	header(b, "X-Sluice-Account", r->account);
 	header(b, "X-Sluice-Model", r->model);
-	buf_print(b, "X-Sluice-Attempts: %u\r\n", r->attempts);
+	number(b, "X-Sluice-Attempts", r->attempts);
 	header(b, "X-Upstream-Request-Id", r->upstream_id);
 	if (r->origin.n > 0) {
 		header(b, "Access-Control-Allow-Origin", r->origin);
@@ -57,15 +68,19 @@ respond_head(struct respond *r, const struct respond_head *head)
 {
 	struct buf *b = arena_buf(r->arena, 16384);
 
-	buf_print(b, "Status: %d %s\r\n", head->status, reason_phrase(head->status));
+	buf_z(b, "Status: ");
+	buf_i64(b, head->status);
+	buf_char(b, ' ');
+	buf_z(b, reason_phrase(head->status));
+	buf_z(b, "\r\n");
 	header(b, "Content-Type", head->content_type);
 	if (head->length >= 0)
-		buf_print(b, "Content-Length: %lld\r\n", (long long)head->length);
+		number(b, "Content-Length", head->length);
 	else
 		buf_z(b, "X-Accel-Buffering: no\r\n");
 	buf_z(b, "Cache-Control: no-cache\r\n");
 	if (head->retry_after_s >= 0)
-		buf_print(b, "Retry-After: %lld\r\n", (long long)head->retry_after_s);
+		number(b, "Retry-After", head->retry_after_s);
 	if (head->no_retry)
 		buf_z(b, "x-should-retry: false\r\n");
 	if (head->allow != NULL)

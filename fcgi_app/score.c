@@ -63,18 +63,34 @@ idle_term(const struct score_board *board, struct wall_ms picked)
 	return term < board->rule->idle_weight_max ? term : board->rule->idle_weight_max;
 }
 
+static double
+credit_term(const struct score_board *board, const struct score_candidate *candidate)
+{
+	if (!candidate->has_credits || candidate->credits_micros <= 0 ||
+	    board->most_credits_micros <= 0)
+		return 0;
+	return (double)candidate->credits_micros / (double)board->most_credits_micros *
+	       board->rule->credit_factor;
+}
+
+static double
+success_term(const struct score_board *board, const struct score_candidate *candidate)
+{
+	double requests = (double)candidate->success + (double)candidate->errors;
+
+	return board->rule->success_factor *
+	       (requests > 0 ? (double)candidate->success / requests : 0.5);
+}
+
 struct score_terms
 score_terms(const struct score_board *board, const struct score_candidate *candidate)
 {
-	double requests = (double)candidate->success + (double)candidate->errors;
-	struct score_terms terms = {.idle = idle_term(board, candidate->picked)};
+	struct score_terms terms = {
+	    .credits = credit_term(board, candidate),
+	    .idle = idle_term(board, candidate->picked),
+	    .success = success_term(board, candidate),
+	};
 
-	if (candidate->has_credits && candidate->credits_micros > 0 &&
-	    board->most_credits_micros > 0)
-		terms.credits = (double)candidate->credits_micros /
-		                (double)board->most_credits_micros * board->rule->credit_factor;
-	terms.success = board->rule->success_factor *
-	                (requests > 0 ? (double)candidate->success / requests : 0.5);
 	terms.weight = (terms.credits + terms.idle + terms.success) * candidate->weight;
 	return terms;
 }
@@ -84,7 +100,7 @@ picked_before(const struct score_candidate *a, const struct score_candidate *b)
 {
 	if (a->picked.v != b->picked.v)
 		return a->picked.v < b->picked.v;
-	return a->picked.v != 0 && a->picked_sequence < b->picked_sequence;
+	return a->picked.v != 0 && (int32_t)(a->picked_txn - b->picked_txn) < 0;
 }
 
 /* Does a come before b on the short list? */
@@ -106,12 +122,17 @@ before(const struct score_entry *a, const struct score_entry *b)
 enum score_out
 score_offer(struct score_board *board, const struct score_candidate *candidate)
 {
-	struct score_entry entry = {.candidate = *candidate};
+	struct score_terms terms;
+	struct score_entry entry;
 	unsigned at;
 
 	if (candidate->priority != board->priority)
 		return SCORE_TIER;
-	entry.terms = score_terms(board, candidate);
+	terms = score_terms(board, candidate);
+	if (board->n == board->rule->shortlist &&
+	    terms.weight < board->best[board->n - 1].terms.weight)
+		return SCORE_IN; /* the common case of a long scan */
+	entry = (struct score_entry){*candidate, terms};
 	for (at = board->n; at > 0 && before(&entry, &board->best[at - 1]); at--)
 		continue;
 	if (at == board->rule->shortlist)

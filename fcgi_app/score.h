@@ -49,8 +49,8 @@ struct score_candidate {
 	double weight;
 	bool has_credits;
 	int64_t credits_micros;
-	struct wall_ms picked;   /* 0 = never */
-	uint8_t picked_sequence; /* order within one millisecond */
+	struct wall_ms picked; /* 0 = never */
+	uint32_t picked_txn;   /* order within one millisecond: numbers of transactions */
 	uint32_t success, errors;
 };
 

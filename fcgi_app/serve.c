@@ -12,9 +12,8 @@
 
 #include <unistd.h>
 
-#define CODE_BAD_REQUEST "invalid_request_error"
 #define ROOM_LOOK_MS 20
-#define BODY_KEEP_BYTES 65536 /* of the body's buffer, between requests */
+#define BODY_KEEP_BYTES 131072 /* of the body's buffer, between requests */
 
 /* One request on its way. */
 struct job {
@@ -256,13 +255,28 @@ wait_for_room(struct job *j)
 	return !j->walk.exhausted;
 }
 
-/* One attempt and what follows from it. */
+/* What follows from an attempt. */
+static enum round
+after_attempt(struct job *j)
+{
+	enum walk_next next;
+
+	if (j->walk.outcome.finding.verdict == VERDICT_OK)
+		return ROUND_SERVED;
+	if (j->respond.committed || j->s->watch->client_gone || j->respond.gone)
+		return ROUND_GONE;
+	if (j->walk.outcome.stopped)
+		return ROUND_GIVE_UP;
+	next = walk_next(&j->walk);
+	if (next == WALK_WAIT)
+		watch_sleep(j->s->watch, walk_backoff_ms(&j->walk, next_random(j->s)), clock_mono);
+	return next == WALK_STOP ? ROUND_GIVE_UP : ROUND_AGAIN;
+}
+
 static enum round
 one_round(struct job *j, struct span model, struct why *why)
 {
 	struct pick_lease lease;
-	enum verdict verdict;
-	enum walk_next next;
 
 	if (j->s->watch->client_gone)
 		return ROUND_GONE;
@@ -275,17 +289,7 @@ one_round(struct job *j, struct span model, struct why *why)
 	attempt(j, &lease, model);
 	if (!lease.settled)
 		die("a lease was not settled");
-	verdict = j->walk.outcome.finding.verdict;
-	if (verdict == VERDICT_OK)
-		return ROUND_SERVED;
-	if (j->respond.committed || j->s->watch->client_gone || j->respond.gone)
-		return ROUND_GONE;
-	if (j->walk.outcome.stopped)
-		return ROUND_GIVE_UP;
-	next = walk_next(&j->walk);
-	if (next == WALK_WAIT)
-		watch_sleep(j->s->watch, walk_backoff_ms(&j->walk, next_random(j->s)), clock_mono);
-	return next == WALK_STOP ? ROUND_GIVE_UP : ROUND_AGAIN;
+	return after_attempt(j);
 }
 
 static void
@@ -345,7 +349,7 @@ read_and_forward(struct job *j)
 	case ERR_BAD_INPUT:
 	case ERR_NOT_FOUND:
 	case ERR_CONFIG:
-	case ERR_STORE: refuse(j, 400, CODE_BAD_REQUEST, why.text); return;
+	case ERR_STORE: refuse(j, 400, "invalid_request_error", why.text); return;
 	}
 	/* only now is everything read, so that a readable connection means: closed */
 	watch_begin(j->s->watch, j->x->client_fd);
@@ -461,8 +465,15 @@ dispatch(struct job *j)
 static struct span
 fresh_id(struct serve *s)
 {
-	return text_span(arena_print(s->arena, "req_%016llx%08x",
-	    (unsigned long long)next_random(s), (unsigned)next_random(s)));
+	char id[] = "req_000000000000000000000000";
+	uint64_t a = next_random(s), b = next_random(s);
+
+	for (size_t i = 4; i < sizeof id - 1; i++) {
+		id[i] = "0123456789abcdef"[a & 15];
+		a = a >> 4 | b << 60;
+		b >>= 4;
+	}
+	return arena_copy(s->arena, (struct span){id, sizeof id - 1});
 }
 
 void

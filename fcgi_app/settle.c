@@ -14,6 +14,7 @@ struct job {
 	const struct pick_lease *lease;
 	const struct settle_outcome *outcome;
 	struct wall_ms now;
+	struct health_time time;
 	struct settle_report report;
 	/* rows */
 	struct account_row row;
@@ -108,7 +109,7 @@ rest_model(struct txn *txn, struct job *job, const struct rest *rest)
 	    .kind = (uint8_t)finding->verdict,
 	    .guessed = rest->guessed,
 	    .status = (uint16_t)finding->status,
-	    .set_pick = job->row.picks,
+	    .set_txn = job->time.settled,
 	    .until_ms = rest->until.v,
 	    .reset_at_ms = rest->reset_at.v,
 	};
@@ -138,7 +139,7 @@ free_model(struct txn *txn, const struct job *job)
 	rc = cooldown_get(txn, job->lease->ref, job->outcome->model, &pair);
 	if (rc != STORE_OK)
 		return rc == STORE_NONE ? STORE_OK : rc;
-	if (!pair.row.guessed || (int32_t)(job->lease->pick - pair.row.set_pick) <= 0)
+	if (!pair.row.guessed || !health_after(job->time.taken, pair.row.set_txn))
 		return STORE_OK;
 	return cooldown_del(txn, job->lease->ref, job->outcome->model);
 }
@@ -159,7 +160,7 @@ apply_success(struct txn *txn, struct job *job)
 {
 	uint64_t ms = job->outcome->latency_ms > 0 ? (uint64_t)job->outcome->latency_ms : 0;
 
-	health_success(&job->row, job->lease->pick, job->now, &job->change);
+	health_success(&job->row, &job->time, &job->change);
 	account_window_add(&job->stat, false);
 	job->stat.latency_total_ms += ms;
 	if (ms > job->stat.latency_max_ms)
@@ -171,25 +172,35 @@ apply_success(struct txn *txn, struct job *job)
 }
 
 static void
+note_failure(struct job *job, const struct verdict_row *row)
+{
+	const struct classify_finding *finding = job->outcome->finding;
+
+	if (row->error || row->counts || row->channel_counts) {
+		job->stat.last_error_ms = job->now.v;
+		job->stat.last_kind = (uint8_t)finding->verdict;
+		job->stat.last_status = (uint16_t)finding->status;
+	}
+	if (row->rate_limited)
+		job->stat.rate_limited++;
+}
+
+static void
 count_failure(struct job *job, const struct verdict_row *row)
 {
 	enum verdict verdict = job->outcome->finding->verdict;
 	const struct health_policy *policy = &job->pool->channels[job->lease->channel].health;
 
-	if (row->error || row->counts || row->channel_counts) {
-		job->stat.last_error_ms = job->now.v;
-		job->stat.last_kind = (uint8_t)verdict;
-		job->stat.last_status = (uint16_t)job->outcome->finding->status;
-	}
-	if (row->rate_limited)
-		job->stat.rate_limited++;
+	note_failure(job, row);
 	if (row->counts) {
 		bool network = verdict == VERDICT_NETWORK || verdict == VERDICT_AUTH_FAILED;
 
-		/* a probe made while resting never escalates: it counts as part of the incident it probes */
-		health_failure(&job->row,
-		    job->lease->kind == SLOT_PROBE ? job->row.failed_pick : job->lease->pick,
-		    policy, network, job->now, &job->change);
+		struct health_time time = job->time;
+
+		/* a probe made while resting never escalates: it is part of the incident it probes */
+		if (job->lease->kind == SLOT_PROBE)
+			time.taken = job->row.failed_txn;
+		health_failure(&job->row, &time, policy, network, &job->change);
 		account_window_add(&job->stat, true);
 	} else if (row->error) {
 		job->row.errors++;
@@ -243,8 +254,10 @@ apply_failure(struct txn *txn, struct job *job)
 	if (rest.rests && row->rest == REST_MODEL) {
 		rc = rest_model(txn, job, &rest);
 	} else if (rest.rests) {
-		health_rest(
-		    &job->row, (uint8_t)finding->verdict, rest.guessed, rest.until.v, &job->change);
+		struct health_rest account_rest = {
+		    (uint8_t)finding->verdict, rest.guessed, rest.until.v, job->time.settled};
+
+		health_rest(&job->row, &account_rest, &job->change);
 		if (job->change.cool_set) {
 			job->stat.reset_at_ms = rest.reset_at.v;
 			job->stat.cool_status = (uint16_t)finding->status;
@@ -267,14 +280,28 @@ write_events(struct txn *txn, const struct settle_report *report)
 	return rc;
 }
 
-static enum store_rc
-count_attempt(struct txn *txn, const struct job *job)
+/* The lease becomes part of the account's row only now: a pick writes its slot alone. */
+static void
+note_pick(struct job *job)
 {
-	enum store_rc rc = tally_add(txn, TALLY_ATTEMPTS, 1);
+	struct account_row *row = &job->row;
 
-	if (rc == STORE_OK && job->outcome->finding->verdict == VERDICT_CANCELLED)
-		rc = tally_add(txn, TALLY_CANCELLED, 1);
-	return rc;
+	if ((row->flags & ACCOUNT_PICKED) == 0 || health_after(job->lease->txn, row->picked_txn)) {
+		row->flags |= ACCOUNT_PICKED;
+		row->picked_txn = job->lease->txn;
+		row->picked_ms = job->lease->at.v;
+	}
+}
+
+/* What is not there yet reads as empty. */
+static enum store_rc
+read_rows(struct txn *txn, struct job *job)
+{
+	enum store_rc rc = account_get(txn, job->lease->ref, &job->row);
+
+	if (rc == STORE_OK || rc == STORE_NONE)
+		rc = account_stat_get(txn, job->lease->ref, &job->stat);
+	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
 static enum store_rc
@@ -286,11 +313,11 @@ settle_in(struct txn *txn, void *arg)
 	job->report.n = 0;
 	job->change = (struct health_change){.old_until_ms = 0};
 	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = account_get(txn, job->lease->ref, &job->row);
-	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = account_stat_get(txn, job->lease->ref, &job->stat);
-	if (rc != STORE_OK && rc != STORE_NONE)
+		rc = read_rows(txn, job);
+	if (rc != STORE_OK)
 		return rc;
+	job->time = (struct health_time){job->lease->txn, txn_number(txn), job->now};
+	note_pick(job);
 	job->stat.calls++;
 	count_usage(&job->stat, job->outcome->usage);
 	rc = job->outcome->finding->verdict == VERDICT_OK ? apply_success(txn, job)
@@ -299,8 +326,9 @@ settle_in(struct txn *txn, void *arg)
 		rc = account_put(txn, job->lease->ref, &job->row);
 	if (rc == STORE_OK)
 		rc = account_stat_put(txn, job->lease->ref, &job->stat);
-	if (rc == STORE_OK)
-		rc = count_attempt(txn, job);
+	/* counters that are sums over accounts are not kept twice: every row more costs each request a page */
+	if (rc == STORE_OK && job->outcome->finding->verdict == VERDICT_CANCELLED)
+		rc = tally_add(txn, TALLY_CANCELLED, 1);
 	return rc == STORE_OK ? write_events(txn, &job->report) : rc;
 }
 

@@ -169,7 +169,7 @@ add_header(struct upstream *up, struct arena *arena, const char *name, struct sp
 		if ((unsigned char)value.p[i] < 0x20 && value.p[i] != '\t')
 			return;
 	up->headers = curl_slist_append(
-	    up->headers, arena_print(arena, "%s: %.*s", name, (int)value.n, value.p));
+	    up->headers, arena_join(arena, (struct span[]){text_span(name), SPAN(": "), value}, 3));
 	if (up->headers == NULL)
 		die("no memory");
 }
@@ -178,14 +178,13 @@ static void
 add_credential(struct upstream *up, struct arena *arena, const struct upstream_call *call)
 {
 	struct span key = secret_reveal(&call->account->key);
-	char *bearer;
 
 	if (key.n == 0)
 		return;
 	switch (call->channel->provider->auth) {
 	case AUTH_BEARER:
-		bearer = arena_print(arena, "Bearer %.*s", (int)key.n, key.p);
-		add_header(up, arena, "Authorization", text_span(bearer));
+		key = text_span(arena_join(arena, (struct span[]){SPAN("Bearer "), key}, 2));
+		add_header(up, arena, "Authorization", key);
 		break;
 	case AUTH_X_API_KEY: add_header(up, arena, "x-api-key", key); break;
 	case AUTH_API_KEY: add_header(up, arena, "api-key", key); break;
@@ -226,8 +225,8 @@ upstream_begin(
 	const struct conf_policy *policy = &call->channel->policy;
 	struct span proxy =
 	    call->account->proxy.n > 0 ? call->account->proxy : policy->upstream.proxy;
-	char *url = arena_print(
-	    arena, "%.*s%s", (int)call->channel->base_url.n, call->channel->base_url.p, call->path);
+	char *url =
+	    arena_join(arena, (struct span[]){call->channel->base_url, text_span(call->path)}, 2);
 
 	up->call = call;
 	up->handed = 0;

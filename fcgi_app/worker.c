@@ -64,9 +64,12 @@ open_store(struct worker *w)
 	const struct conf *conf = w->job->conf;
 	struct store_why store_why;
 	struct why why;
+	enum store_rc rc = env_open(
+	    conf->state_dir.p, (uint64_t)conf->store.max_size_bytes, true, &w->env, &store_why);
 
-	if (env_open(conf->state_dir.p, (uint64_t)conf->store.max_size_bytes, true, &w->env,
-	        &store_why) != STORE_OK)
+	if (rc == STORE_OK && store_why.text[0] != '\0')
+		log_why(w, LOG_LEVEL_WARN, "the store was opened with a warning", store_why.text);
+	if (rc != STORE_OK)
 		err_why(&why, "store: %s", store_why.text);
 	else if (slot_open(w->env, &w->slot, &store_why) != STORE_OK)
 		err_why(&why, "store: %s", store_why.text);

@@ -30,13 +30,14 @@ struct account_row {
 	uint8_t version, flags;
 	uint8_t cool_kind; /* an enumerator the caller chose: the verdict; 0 = none */
 	uint8_t soft_streak, breaker_step, session_dead, auth_failed;
-	uint8_t picked_sequence; /* order of picks within picked_ms */
+	uint8_t spare1;
 	uint16_t fails, consecutive;
 	uint32_t success, errors;
-	uint32_t picks; /* counts leases; a lease remembers its number */
+	/* numbers of write transactions (txn_number()), compared by difference */
+	uint32_t picked_txn; /* the last lease that was settled was taken */
 	uint32_t
-	    failed_pick; /* `picks` at the last counted failure: leases up to it are the same incident */
-	uint32_t cool_pick; /* `picks` when the cooldown was set */
+	    failed_txn; /* the last counted failure was settled: leases from before it are the same incident */
+	uint32_t cool_txn; /* the cooldown was set */
 	int64_t cool_until_ms, breaker_until_ms, picked_ms;
 	int64_t credits_micros;
 };

@@ -30,7 +30,7 @@ int64_t cooldown_clamp_ms(int64_t until_ms, int64_t most_ms, struct wall_ms now)
 struct cooldown_row {
 	uint8_t version, kind, guessed, model_n;
 	uint16_t status, channel;
-	uint32_t account, set_pick; /* the account's `picks` when it was set */
+	uint32_t account, set_txn; /* number of the transaction that set it */
 	int64_t until_ms, reset_at_ms;
 	char reason[96];
 };

@@ -286,6 +286,12 @@ env_epoch(const struct env *env)
 	return &env->epoch;
 }
 
+uint32_t
+txn_number(struct txn *txn)
+{
+	return (uint32_t)mdb_txn_id(txn->mdb);
+}
+
 struct env *
 txn_env(struct txn *txn)
 {

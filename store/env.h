@@ -62,6 +62,8 @@ const char *env_dir(const struct env *env);
 /* What env_open() decided: is the store new, was an old one set aside. */
 const struct epoch *env_epoch(const struct env *env);
 struct env *txn_env(struct txn *txn);
+/* Number of this write transaction: grows with each one that commits; the low 32 bits, compare by difference. */
+uint32_t txn_number(struct txn *txn);
 
 /* Bytes in use (without free pages), size of the map, maximum: for status and doctor. */
 struct env_size {

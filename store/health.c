@@ -28,11 +28,10 @@ health_until_ms(const struct account_row *row, struct wall_ms now)
 	return until > now.v ? until : 0;
 }
 
-/* Was this lease taken after `mark` leases had been? Numbers wrap: compare the difference. */
-static bool
-taken_after(uint32_t pick, uint32_t mark)
+bool
+health_after(uint32_t a, uint32_t b)
 {
-	return (int32_t)(pick - mark) > 0;
+	return (int32_t)(a - b) > 0;
 }
 
 static void
@@ -45,36 +44,50 @@ end_cooldown(struct account_row *row)
 
 void
 health_success(
-    struct account_row *row, uint32_t pick, struct wall_ms now, struct health_change *change)
+    struct account_row *row, const struct health_time *time, struct health_change *change)
 {
-	int64_t before = health_until_ms(row, now);
+	int64_t before = health_until_ms(row, time->now);
 
 	row->success++;
 	row->fails = row->consecutive = 0;
 	row->session_dead = row->auth_failed = 0;
-	if (!taken_after(pick, row->failed_pick))
+	if (!health_after(time->taken, row->failed_txn))
 		return;
 	row->breaker_step = row->soft_streak = 0;
 	row->breaker_until_ms = 0;
 	row->flags &= (uint8_t)~ACCOUNT_BREAKER_NET;
-	if ((row->flags & ACCOUNT_GUESSED) && taken_after(pick, row->cool_pick))
+	if ((row->flags & ACCOUNT_GUESSED) && health_after(time->taken, row->cool_txn))
 		end_cooldown(row);
 	change->old_until_ms = before;
-	change->cool_ended = before != 0 && health_until_ms(row, now) == 0;
+	change->cool_ended = before != 0 && health_until_ms(row, time->now) == 0;
+}
+
+static void
+open_breaker(struct account_row *row, const struct health_policy *policy, struct wall_ms now,
+    struct health_change *change)
+{
+	size_t step =
+	    row->breaker_step < policy->nbackoff ? row->breaker_step : policy->nbackoff - 1;
+	int64_t until = now.v + policy->backoff_ms[step];
+
+	change->breaker_opened = true;
+	change->old_until_ms = row->breaker_until_ms;
+	if (until > row->breaker_until_ms)
+		row->breaker_until_ms = until;
+	if (row->breaker_step < UINT8_MAX)
+		row->breaker_step++;
+	row->fails = 0;
 }
 
 void
-health_failure(struct account_row *row, uint32_t pick, const struct health_policy *policy,
-    bool network, struct wall_ms now, struct health_change *change)
+health_failure(struct account_row *row, const struct health_time *time,
+    const struct health_policy *policy, bool network, struct health_change *change)
 {
-	size_t step = row->breaker_step;
-	int64_t until;
-
 	row->errors++;
-	change->new_incident = taken_after(pick, row->failed_pick);
+	change->new_incident = health_after(time->taken, row->failed_txn);
 	if (!change->new_incident)
 		return;
-	row->failed_pick = row->picks;
+	row->failed_txn = time->settled;
 	if (row->consecutive < UINT16_MAX)
 		row->consecutive++;
 	if (row->fails < UINT16_MAX)
@@ -88,18 +101,8 @@ health_failure(struct account_row *row, uint32_t pick, const struct health_polic
 		row->flags |= ACCOUNT_BREAKER_NET;
 	if (!network)
 		row->flags &= (uint8_t)~ACCOUNT_BREAKER_NET;
-	if (row->fails < policy->threshold || policy->nbackoff == 0)
-		return;
-	if (step >= policy->nbackoff)
-		step = policy->nbackoff - 1;
-	until = now.v + policy->backoff_ms[step];
-	change->breaker_opened = true;
-	change->old_until_ms = row->breaker_until_ms;
-	if (until > row->breaker_until_ms)
-		row->breaker_until_ms = until;
-	if (row->breaker_step < UINT8_MAX)
-		row->breaker_step++;
-	row->fails = 0;
+	if (row->fails >= policy->threshold && policy->nbackoff > 0)
+		open_breaker(row, policy, time->now, change);
 }
 
 static void
@@ -128,17 +131,16 @@ health_auth_failed(
 }
 
 void
-health_rest(struct account_row *row, uint8_t kind, bool guessed, int64_t until_ms,
-    struct health_change *change)
+health_rest(struct account_row *row, const struct health_rest *rest, struct health_change *change)
 {
 	change->old_until_ms = row->cool_until_ms;
-	if (until_ms <= row->cool_until_ms)
+	if (rest->until_ms <= row->cool_until_ms)
 		return;
-	row->cool_until_ms = until_ms;
-	row->cool_kind = kind;
-	row->cool_pick = row->picks;
+	row->cool_until_ms = rest->until_ms;
+	row->cool_kind = rest->kind;
+	row->cool_txn = rest->txn;
 	row->flags &= (uint8_t)~ACCOUNT_GUESSED;
-	if (guessed)
+	if (rest->guessed)
 		row->flags |= ACCOUNT_GUESSED;
 	change->cool_set = true;
 }

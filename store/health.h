@@ -1,7 +1,7 @@
 /*
  * health - what success and failure do to an account's hot row. Pure: no store, no clock.
  *
- * Leases are numbered by the row's `picks`. A failure of a lease taken before the account's last counted failure is the
+ * Leases and settlements are ordered by the numbers of their transactions. A failure of a lease taken before the account's last counted failure is the
  * same incident: it may extend a deadline but raises neither streak nor breaker count.
  *
  * Rules     a deadline never moves earlier except by success, balance refresh, probe success or an operator
@@ -37,12 +37,18 @@ const char *health_state_name(enum health_state state);
 /* When the account can be picked again: the later of cooldown and breaker; 0 = now. */
 int64_t health_until_ms(const struct account_row *row, struct wall_ms now);
 
+/* When a lease was taken and when it is settled. */
+struct health_time {
+	uint32_t taken, settled; /* transactions */
+	struct wall_ms now;
+};
+
 void health_success(
-    struct account_row *row, uint32_t pick, struct wall_ms now, struct health_change *change);
+    struct account_row *row, const struct health_time *time, struct health_change *change);
 
 /* A counted failure. `network` tells whether a free probe may undo a breaker that it opens. */
-void health_failure(struct account_row *row, uint32_t pick, const struct health_policy *policy,
-    bool network, struct wall_ms now, struct health_change *change);
+void health_failure(struct account_row *row, const struct health_time *time,
+    const struct health_policy *policy, bool network, struct health_change *change);
 
 /* One more of a kind that disables after so many in a row. */
 void health_session_dead(
@@ -50,9 +56,17 @@ void health_session_dead(
 void health_auth_failed(
     struct account_row *row, const struct health_policy *policy, struct health_change *change);
 
-/* Rest until then. `kind` is the caller's; `guessed`: nobody stated it. */
-void health_rest(struct account_row *row, uint8_t kind, bool guessed, int64_t until_ms,
-    struct health_change *change);
+/* Rest until then. `kind` is the caller's; `guessed`: nobody stated it; `txn`: the transaction that says so. */
+struct health_rest {
+	uint8_t kind;
+	bool guessed;
+	int64_t until_ms;
+	uint32_t txn;
+};
+void health_rest(
+    struct account_row *row, const struct health_rest *rest, struct health_change *change);
+/* Was `a` after `b`? Numbers of transactions wrap. */
+bool health_after(uint32_t a, uint32_t b);
 
 /* What an operator may do. */
 enum health_order { HEALTH_ENABLE, HEALTH_DISABLE, HEALTH_REVIVE, HEALTH_CLEAR };

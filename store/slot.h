@@ -33,9 +33,10 @@ struct slot_row {
 	uint64_t generation; /* grows with each take of this slot */
 	int64_t started_ms;  /* wall */
 	uint64_t model_hash;
-	uint64_t tokens; /* reserved quota; 0 = none */
-	uint32_t pid;    /* for people only, never for liveness */
-	uint8_t spare[20];
+	uint64_t tokens;    /* reserved quota; 0 = none */
+	uint32_t pid;       /* for people only, never for liveness */
+	uint32_t taken_txn; /* number of the transaction that took it */
+	uint8_t spare[16];
 };
 _Static_assert(sizeof(struct slot_row) == 64, "slot rows are 64 bytes");
 

@@ -5,8 +5,6 @@
 const struct tally_row tally_table[TALLY__MAX] = {
     [TALLY_PAIRS] = {"model_cooldowns", "models resting on one account, rows"},
     [TALLY_EVENTS] = {"events", "state transitions ever recorded"},
-    [TALLY_REQUESTS] = {"requests", "requests that reached an upstream"},
-    [TALLY_ATTEMPTS] = {"attempts", "attempts made on accounts"},
     [TALLY_DEAD_LEASES] = {"dead_leases", "leases freed because their worker had died"},
     [TALLY_CANCELLED] = {"cancelled", "attempts given up because the client had gone"},
     [TALLY_GENERATION] = {"generation", "of the configuration in force"},

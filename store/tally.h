@@ -13,12 +13,10 @@
 enum tally {
 	TALLY_PAIRS = 0,
 	TALLY_EVENTS = 1, /* sequence number of the newest event */
-	TALLY_REQUESTS = 2,
-	TALLY_ATTEMPTS = 3,
-	TALLY_DEAD_LEASES = 4,
-	TALLY_CANCELLED = 5,
-	TALLY_GENERATION = 6, /* of the configuration in force */
-	TALLY_LOADED_MS = 7,  /* when it came into force, wall ms */
+	TALLY_DEAD_LEASES = 2,
+	TALLY_CANCELLED = 3,
+	TALLY_GENERATION = 4, /* of the configuration in force */
+	TALLY_LOADED_MS = 5,  /* when it came into force, wall ms */
 	TALLY__MAX
 };
 

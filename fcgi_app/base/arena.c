@@ -132,6 +132,23 @@ arena_copy(struct arena *arena, struct span s)
 }
 
 char *
+arena_join(struct arena *arena, const struct span *parts, size_t n)
+{
+	size_t total = 0, at = 0;
+	char *z;
+
+	for (size_t i = 0; i < n; i++)
+		total += parts[i].n;
+	z = arena_alloc(arena, total + 1);
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].n > 0)
+			memcpy(z + at, parts[i].p, parts[i].n);
+		at += parts[i].n;
+	}
+	return z;
+}
+
+char *
 arena_print(struct arena *arena, const char *fmt, ...)
 {
 	va_list ap, again;

@@ -21,6 +21,9 @@ void *arena_alloc(struct arena *arena, size_t n)
     __attribute__((malloc, returns_nonnull)); /* zeroed */
 char *arena_z(struct arena *arena, struct span s) __attribute__((returns_nonnull));
 struct span arena_copy(struct arena *arena, struct span s);
+/* The parts one after the other, NUL-terminated. */
+char *arena_join(struct arena *arena, const struct span *parts, size_t n)
+    __attribute__((returns_nonnull));
 char *arena_print(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* A buffer that the reset releases. */
 struct buf *arena_buf(struct arena *arena, size_t max_bytes);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_BYTES 256
+#define FIRST_BYTES 2048
 
 void
 buf_init(struct buf *b, size_t max_bytes)
@@ -42,6 +42,8 @@ buf_room(struct buf *b, size_t n)
 {
 	size_t cap = b->cap == 0 ? FIRST_BYTES : b->cap;
 
+	if (!b->over && b->cap > n && b->n < b->cap - n)
+		return b->p + b->n; /* the common case: cap is at most max + 1 */
 	if (b->over || n > b->max || b->n > b->max - n) {
 		b->over = true;
 		return NULL;
@@ -60,7 +62,7 @@ buf_room(struct buf *b, size_t n)
 }
 
 void
-buf_add(struct buf *b, const void *bytes, size_t n)
+buf_grow_add(struct buf *b, const void *bytes, size_t n)
 {
 	char *room = buf_room(b, n);
 
@@ -85,18 +87,18 @@ buf_z(struct buf *b, const char *z)
 }
 
 void
-buf_char(struct buf *b, char c)
-{
-	buf_add(b, &c, 1);
-}
-
-void
 buf_i64(struct buf *b, int64_t v)
 {
 	char digits[24];
-	int n = snprintf(digits, sizeof digits, "%lld", (long long)v);
+	size_t at = sizeof digits;
+	uint64_t left = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
 
-	buf_add(b, digits, (size_t)n);
+	do
+		digits[--at] = (char)('0' + left % 10);
+	while ((left /= 10) > 0);
+	if (v < 0)
+		digits[--at] = '-';
+	buf_add(b, digits + at, sizeof digits - at);
 }
 
 void

@@ -81,6 +81,15 @@ date_valid(const struct date_civil *c)
 	       c->second <= 60;
 }
 
+static void
+put_digits(char *out, int value, unsigned digits)
+{
+	while (digits-- > 0) {
+		out[digits] = (char)('0' + value % 10);
+		value /= 10;
+	}
+}
+
 void
 date_print(struct wall_ms t, char out[DATE_TEXT])
 {
@@ -88,8 +97,17 @@ date_print(struct wall_ms t, char out[DATE_TEXT])
 	int64_t seconds = t.v < 0 ? 0 : t.v / 1000;
 
 	date_split(seconds > YEAR_9999_S ? YEAR_9999_S : seconds, &c);
-	snprintf(out, DATE_TEXT, "%04d-%02d-%02dT%02d:%02d:%02dZ", c.year, c.month, c.day, c.hour,
-	    c.minute, c.second);
+	put_digits(out, c.year, 4);
+	out[4] = out[7] = '-';
+	put_digits(out + 5, c.month, 2);
+	put_digits(out + 8, c.day, 2);
+	out[10] = 'T';
+	put_digits(out + 11, c.hour, 2);
+	out[13] = out[16] = ':';
+	put_digits(out + 14, c.minute, 2);
+	put_digits(out + 17, c.second, 2);
+	out[19] = 'Z';
+	out[20] = '\0';
 }
 
 /* Exactly `digits` digits off the front. */

@@ -64,7 +64,15 @@ begin(struct emit *e, const char *key)
 		buf_char(e->out, ',');
 	e->comma[e->depth] = true;
 	if (key != NULL) {
-		emit_quoted(e->out, text_span(key));
+		struct span name = text_span(key);
+
+		if (lex_plain(name) < name.n) {
+			emit_quoted(e->out, name);
+		} else { /* nearly always */
+			buf_char(e->out, '"');
+			buf_span(e->out, name);
+			buf_char(e->out, '"');
+		}
 		buf_char(e->out, ':');
 	}
 }

@@ -183,11 +183,23 @@ text_match(struct span pattern, struct span a)
 	return p == pattern.n;
 }
 
+/* May `second` follow `first`? Neither overlong forms, nor surrogates, nor beyond U+10FFFF. */
+static bool
+utf8_follows(unsigned char first, unsigned char second)
+{
+	switch (first) {
+	case 0xe0: return second >= 0xa0 && second <= 0xbf;
+	case 0xed: return second >= 0x80 && second <= 0x9f;
+	case 0xf0: return second >= 0x90 && second <= 0xbf;
+	case 0xf4: return second >= 0x80 && second <= 0x8f;
+	default: return second >= 0x80 && second <= 0xbf;
+	}
+}
+
 /* Length of the well-formed sequence at s[0..n), 0 if there is none. */
 static size_t
 utf8_step(const unsigned char *s, size_t n)
 {
-	unsigned char lo = 0x80, hi = 0xbf;
 	size_t len;
 
 	if (s[0] < 0x80)
@@ -195,17 +207,7 @@ utf8_step(const unsigned char *s, size_t n)
 	if (s[0] < 0xc2 || s[0] > 0xf4)
 		return 0;
 	len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	if (n < len)
-		return 0;
-	if (s[0] == 0xe0)
-		lo = 0xa0;
-	else if (s[0] == 0xed)
-		hi = 0x9f;
-	else if (s[0] == 0xf0)
-		lo = 0x90;
-	else if (s[0] == 0xf4)
-		hi = 0x8f;
-	if (s[1] < lo || s[1] > hi)
+	if (n < len || !utf8_follows(s[0], s[1]))
 		return 0;
 	for (size_t i = 2; i < len; i++)
 		if ((s[i] & 0xc0) != 0x80)

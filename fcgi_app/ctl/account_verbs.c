@@ -42,11 +42,17 @@ add_target(struct targets *targets, size_t channel, size_t account)
 	targets->at[targets->n++] = (struct target){channel, account};
 }
 
-/* Every account that the filters take; "" takes any. */
+/* What the options --all, --channel and --realm said. */
+struct filter {
+	bool given;
+	const char *channel, *realm; /* "" takes any */
+};
+
 static void
-add_matching(
-    struct targets *targets, const struct conf *conf, const char *channel, const char *realm)
+add_matching(struct targets *targets, const struct conf *conf, const struct filter *filter)
 {
+	const char *channel = filter->channel, *realm = filter->realm;
+
 	for (size_t c = 0; c < conf->nchannels; c++)
 		for (size_t i = 0; i < conf->channels[c].naccounts; i++)
 			if ((channel[0] == '\0' || text_is(conf->channels[c].name, channel)) &&
@@ -112,34 +118,48 @@ change_usage(struct ctl *ctl, enum health_order verb)
 	return CTL_USAGE;
 }
 
+/* Take an option, and its value if it has one, off the words. False: it is none that we know. */
+static bool
+read_option(struct ctl *ctl, char ***words, struct filter *filter)
+{
+	const char *word = **words, *value = (*words)[1];
+	bool json = strcmp(word, "--json") == 0;
+	const char **into = strcmp(word, "--channel") == 0 ? &filter->channel
+	                    : strcmp(word, "--realm") == 0 ? &filter->realm
+	                                                   : NULL;
+
+	ctl->json = ctl->json || json;
+	filter->given = filter->given || !json;
+	if (into == NULL)
+		return json || strcmp(word, "--all") == 0;
+	if (value == NULL || value[0] == '\0')
+		return false;
+	*into = value;
+	++*words;
+	return true;
+}
+
 /* Fill targets from the command line: CTL_DONE, or the exit status. */
 static int
 read_targets(struct ctl *ctl, const struct attach *a, enum health_order verb, char **words,
     struct targets *targets)
 {
-	const char *channel = "", *realm = "";
-	bool all = false;
+	struct filter filter = {false, "", ""};
 
 	for (; *words != NULL; words++) {
 		struct target t;
 
-		if (strcmp(*words, "--json") == 0)
-			ctl->json = true;
-		else if (strcmp(*words, "--all") == 0)
-			all = true;
-		else if (strcmp(*words, "--channel") == 0 && words[1] != NULL)
-			channel = *++words;
-		else if (strcmp(*words, "--realm") == 0 && words[1] != NULL)
-			realm = *++words;
-		else if (**words == '-')
-			return change_usage(ctl, verb);
-		else if (attach_find(ctl, a, *words, &t.channel, &t.account))
+		if (**words == '-') {
+			if (!read_option(ctl, &words, &filter))
+				return change_usage(ctl, verb);
+		} else if (attach_find(ctl, a, *words, &t.channel, &t.account)) {
 			add_target(targets, t.channel, t.account);
-		else
+		} else {
 			return CTL_FAILED;
+		}
 	}
-	if (all || channel[0] != '\0' || realm[0] != '\0')
-		add_matching(targets, a->conf, channel, realm);
+	if (filter.given)
+		add_matching(targets, a->conf, &filter);
 	return CTL_DONE;
 }
 

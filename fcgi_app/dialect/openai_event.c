@@ -308,26 +308,36 @@ has_choices(const struct scan_value v[EVENT__MAX])
 	return v[CHOICES].type == SCAN_ARRAY && v[FIRST].type != SCAN_ABSENT;
 }
 
+static bool
+is_text(const struct scan_value *value)
+{
+	return value->type == SCAN_STRING && value->raw.n > 2; /* more than its quotes */
+}
+
+static bool
+is_good_code(struct span code)
+{
+	static const char *const good[] = {"0", "200", "\"0\"", "\"200\"", "null"};
+
+	for (size_t i = 0; i < NELEM(good); i++)
+		if (text_is(code, good[i]))
+			return true;
+	return false;
+}
+
 /* {"code":...,"message":...} without choices, and MiniMax's base_resp. */
 static bool
 is_flat_error(const struct scan_value v[EVENT__MAX])
 {
-	static const char *const good[] = {"0", "200", "\"0\"", "\"200\"", "null"};
-	bool text = (v[MESSAGE].type == SCAN_STRING && v[MESSAGE].raw.n > 2) ||
-	            (v[MSG].type == SCAN_STRING && v[MSG].raw.n > 2);
-
 	if (says_something(&v[MINIMAX]) && !text_is(v[MINIMAX].raw, "\"0\""))
 		return true;
-	if (has_choices(v) || !text)
+	if (has_choices(v) || (!is_text(&v[MESSAGE]) && !is_text(&v[MSG])))
 		return false;
 	if (v[OBJECT].type == SCAN_STRING && scan_is(v[OBJECT].raw, "error"))
 		return true;
 	if (v[CODE].type == SCAN_ABSENT)
 		return v[CHOICES].type == SCAN_ABSENT;
-	for (size_t i = 0; i < NELEM(good); i++)
-		if (text_is(v[CODE].raw, good[i]))
-			return false;
-	return true;
+	return !is_good_code(v[CODE].raw);
 }
 
 /* Usage, model and choices, into the tap. */

@@ -22,7 +22,7 @@ def fresh(request):
     if "stage" in request.fixturenames:
         s = request.getfixturevalue("stage")
         s.up.clear()
-        s.up.default(st.upstream.ok())
+        s.up.default(st.answers.ok())
 
 
 @pytest.hookimpl(hookwrapper=True)

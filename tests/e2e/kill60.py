@@ -16,8 +16,8 @@ import threading
 import time
 
 import stage as st
-from stage import question, texts, upstream
-from upstream import wait_until
+from stage import answers, question, texts
+from lib.upstream import wait_until
 
 CLIENTS = 12
 LONGEST = 15  # seconds that any request may take
@@ -36,7 +36,11 @@ def kind(got, stream):
             return "wrong: not an answer"
     if got.body.endswith(b"data: [DONE]\n\n"):
         return "answer" if b"t9" in got.body else "wrong: end mark after a piece"
-    return "told" if b'data: {"error"' in got.body or b"</html>" in got.body else "wrong: clean end of a piece"
+    return (
+        "told"
+        if b'data: {"error"' in got.body or b"</html>" in got.body
+        else "wrong: clean end of a piece"
+    )
 
 
 def client(s, number, until, seen, wrong):
@@ -73,10 +77,12 @@ def run(seconds, name="lighttpd-external"):
     """The counts by outcome. Raises AssertionError if anything went wrong."""
     s = st.Stage(name, workers=8)
     try:
-        slow = upstream.stream(texts(10), how="events", gap=0.02)
-        s.up.default(lambda x: (slow if x.request.json().get("stream") else upstream.slow(0.1))(x))
+        slow = answers.stream(texts(10), how="events", gap=0.02)
+        s.up.default(lambda x: (slow if x.request.json().get("stream") else answers.slow(0.1))(x))
         seen, wrong, until = collections.Counter(), [], time.monotonic() + seconds
-        threads = [threading.Thread(target=client, args=(s, i, until, seen, wrong)) for i in range(CLIENTS)]
+        threads = [
+            threading.Thread(target=client, args=(s, i, until, seen, wrong)) for i in range(CLIENTS)
+        ]
         threads.append(threading.Thread(target=killer, args=(s, until, seen)))
         for t in threads:
             t.start()

@@ -8,8 +8,8 @@ import time
 
 import pytest
 import stage as st
-from stage import bearer, question, texts, upstream
-from upstream import wait_until
+from stage import answers, bearer, question, texts, upstream
+from lib.upstream import wait_until
 
 
 @pytest.fixture(scope="module", params=["lighttpd-external", "apache-proxy"])
@@ -21,8 +21,11 @@ def stage(request):
 
 def raw(body, length=None):
     """A chat request as bytes."""
-    return (b"POST /llm/v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n%s" % (bearer()["Authorization"].encode(), length or len(body), body))
+    return (
+        b"POST /llm/v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n%s"
+        % (bearer()["Authorization"].encode(), length or len(body), body)
+    )
 
 
 def connect(stage):
@@ -39,19 +42,19 @@ def body(**fields):
 
 
 def test_two_hundred_resets_at_once(stage):
-    stage.up.default(upstream.slow(0.05, upstream.stream(texts(3), how="events", gap=0.02)))
+    stage.up.default(answers.slow(0.05, answers.stream(texts(3), how="events", gap=0.02)))
     for _ in range(200):
         client = connect(stage)
         client.sendall(raw(body(stream=True)))
         reset(client)
     wait_until(lambda: stage.in_flight() == 0, 10, "no lease left")
     wait_until(lambda: stage.up.running() == 0, 10, "no transfer left")
-    stage.up.default(upstream.ok())
+    stage.up.default(answers.ok())
     assert stage.chat().status == 200
 
 
 def test_clients_that_leave_with_the_last_byte(stage):
-    stage.up.default(upstream.stream(texts(1)), "up-key-pair")
+    stage.up.default(answers.stream(texts(1)), "up-key-pair")
     for _ in range(100):
         client = connect(stage)
         client.sendall(raw(body(model="pair", stream=True)))
@@ -62,8 +65,11 @@ def test_clients_that_leave_with_the_last_byte(stage):
             got += data
         client.close()
     stage.up.clear()
-    stage.up.default(upstream.slow(0.2), "up-key-pair")
-    threads = [threading.Thread(target=stage.chat, kwargs={"model": "pair"}) for _ in range(8)]
+    stage.up.default(answers.slow(0.2), "up-key-pair")
+    got = []
+    threads = [
+        threading.Thread(target=lambda: got.append(stage.chat(model="pair"))) for _ in range(8)
+    ]
     for t in threads:
         t.start()
     seen = 0
@@ -71,13 +77,14 @@ def test_clients_that_leave_with_the_last_byte(stage):
         seen = max(seen, stage.in_flight())
         time.sleep(0.02)
     assert stage.up.max_in_flight["up-key-pair"] == 2 and seen <= 2
-    assert stage.in_flight() == 0 and stage.up.count() == 8
+    assert {g.status for g in got} <= {200, 429}, got
+    assert stage.up.count() == sum(g.status == 200 for g in got) and stage.in_flight() == 0
 
 
 def test_client_that_only_closes_its_sending_side(stage):
     if stage.kind.startswith("lighttpd"):
         pytest.skip("tcp-fin-propagate: such a client counts as gone")
-    stage.up.default(upstream.slow(0.5, upstream.stream(texts(5), how="events", gap=0.1)))
+    stage.up.default(answers.slow(0.5, answers.stream(texts(5), how="events", gap=0.1)))
     client = connect(stage)
     client.sendall(raw(body(stream=True)))
     client.shutdown(socket.SHUT_WR)
@@ -114,8 +121,10 @@ def test_client_that_reads_nothing(stage):
 
     def flood(x):
         try:
-            x.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-            data = upstream.sse([upstream.chunk({"content": "x" * 60000})])
+            x.send(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
+            data = answers.sse([answers.chunk({"content": "x" * 60000})])
             for _ in range(2000):  # 120 MB
                 x.send(b"%x\r\n%s\r\n" % (len(data), data))
         except upstream.Gone:

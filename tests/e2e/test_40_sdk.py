@@ -11,15 +11,25 @@ import subprocess
 
 import pytest
 import stage as st
-from stage import Gate, question, texts, upstream
+from stage import Gate, answers, question, texts
 
 SDK = os.path.join(st.BUILD, "sdk")
 STREAMS = os.path.join(st.ROOT, "tests", "data", "streams")
-CHATS = sorted(os.path.relpath(p, STREAMS) for p in glob.glob(os.path.join(STREAMS, "*", "chat-*.resp.sse"))
-               + glob.glob(os.path.join(STREAMS, "kimi", "*.resp.sse")))
-RESPONSES = sorted(os.path.relpath(p, STREAMS) for p in glob.glob(os.path.join(STREAMS, "*", "responses-*.resp.sse")))
+CHATS = sorted(
+    os.path.relpath(p, STREAMS)
+    for p in glob.glob(os.path.join(STREAMS, "*", "chat-*.resp.sse"))
+    + glob.glob(os.path.join(STREAMS, "kimi", "*.resp.sse"))
+)
 SEEDS = (1, 2, 3)
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+@pytest.fixture(scope="module", params=["lighttpd-spawn", "apache-proxy"])
+def stage(request):
+    """One of each web server: what differs between set-ups has its tests elsewhere."""
+    s = st.Stage(request.param)
+    yield s
+    s.stop()
 
 
 @pytest.fixture(scope="session")
@@ -29,17 +39,32 @@ def sdk():
         pytest.skip("node and npm are not installed")
     if not os.path.exists(os.path.join(SDK, "node_modules", "openai")):
         os.makedirs(SDK, exist_ok=True)
-        done = subprocess.run(["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "openai"], cwd=SDK,
-                              capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "openai"],
+            cwd=SDK,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         if done.returncode:
             pytest.skip("npm cannot install openai: " + done.stderr[-300:])
 
     def run(base, key, *calls, **options):
         done = subprocess.run(
-            ["node", os.path.join(HERE, "sdk", "calls.cjs")], capture_output=True, text=True, timeout=60,
-            input=json.dumps({"base": base, "key": key, "options": options,
-                              "calls": [{"op": op, "params": params} for op, params in calls]}),
-            env={**os.environ, "NODE_PATH": os.path.join(SDK, "node_modules")})
+            ["node", os.path.join(HERE, "sdk", "calls.cjs")],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            input=json.dumps(
+                {
+                    "base": base,
+                    "key": key,
+                    "options": options,
+                    "calls": [{"op": op, "params": params} for op, params in calls],
+                }
+            ),
+            env={**os.environ, "NODE_PATH": os.path.join(SDK, "node_modules")},
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -52,38 +77,70 @@ def both(sdk, stage, cred, *calls):
 
 
 def test_plain_stream_tools(stage, sdk):
-    tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]
-    call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
+        }
+    ]
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "weather", "arguments": '{"city":"Oslo"}'},
+    }
 
     def answer(x):
         asked = x.request.json()
         if asked.get("tools") and not asked.get("stream"):
-            body = upstream.chat_answer(None, finish="tool_calls")
+            body = answers.chat_answer(None, finish="tool_calls")
             body["choices"][0]["message"]["tool_calls"] = [call]
-            return upstream.plain(body)(x)
+            return answers.plain(body)(x)
         if asked.get("tools"):
             first = {**call, "index": 0, "function": {"name": "weather", "arguments": ""}}
-            parts = [{"index": 0, "function": {"arguments": a}} for a in ('{"ci', 'ty":"Os', 'lo"}')]
-            deltas = [upstream.chunk({"tool_calls": [p]}) for p in [first] + parts]
-            return upstream.stream(upstream.chat_chunks(finish=None, done=False) + deltas
-                                   + [upstream.chunk({}, "tool_calls"), "[DONE]"], how="events")(x)
-        return upstream.ok("hello there")(x)
+            parts = [
+                {"index": 0, "function": {"arguments": a}} for a in ('{"ci', 'ty":"Os', 'lo"}')
+            ]
+            deltas = [answers.chunk({"tool_calls": [p]}) for p in [first] + parts]
+            return answers.stream(
+                answers.chat_chunks(finish=None, done=False)
+                + deltas
+                + [answers.chunk({}, "tool_calls"), "[DONE]"],
+                how="events",
+            )(x)
+        return answers.ok("hello there")(x)
 
     stage.up.default(answer)
-    direct, ours = both(sdk, stage, "up-key-1", ("chat", question()), ("stream", question()), ("helper", question()),
-                        ("chat", question(tools=tools)), ("stream", question(tools=tools)),
-                        ("helper", question(tools=tools)))
+    direct, ours = both(
+        sdk,
+        stage,
+        "up-key-1",
+        ("chat", question()),
+        ("stream", question()),
+        ("helper", question()),
+        ("chat", question(tools=tools)),
+        ("stream", question(tools=tools)),
+        ("helper", question(tools=tools)),
+    )
     assert ours == direct
     assert ours[0]["ok"]["choices"][0]["message"]["content"] == "hello there"
-    assert ours[5]["ok"]["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == '{"city":"Oslo"}'
+    assert (
+        ours[5]["ok"]["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]
+        == '{"city":"Oslo"}'
+    )
 
 
 def test_usage_chunk_only_if_asked(stage, sdk):
     asked = {"stream_options": {"include_usage": True}}
-    direct, ours = both(sdk, stage, "up-key-1", ("stream", question(**asked)), ("stream", question()))
+    direct, ours = both(
+        sdk, stage, "up-key-1", ("stream", question(**asked)), ("stream", question())
+    )
     assert ours == direct
-    assert ours[0]["ok"][-1]["usage"] == upstream.USAGE and not any(c.get("usage") for c in ours[1]["ok"])
-    assert stage.up.last.json()["stream_options"] == {"include_usage": True}, "needed for our ledger"
+    assert ours[0]["ok"][-1]["usage"] == answers.USAGE and not any(
+        c.get("usage") for c in ours[1]["ok"]
+    )
+    assert stage.up.last.json()["stream_options"] == {
+        "include_usage": True
+    }, "needed for our ledger"
 
 
 def test_embeddings(stage, sdk):
@@ -94,12 +151,23 @@ def test_embeddings(stage, sdk):
         data = vector
         if asked.get("encoding_format") == "base64":
             data = base64.b64encode(struct.pack("<4f", *vector)).decode()
-        upstream.plain({"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": data}],
-                        "model": "em", "usage": {"prompt_tokens": 1, "total_tokens": 1}})(x)
+        answers.plain(
+            {
+                "object": "list",
+                "data": [{"object": "embedding", "index": 0, "embedding": data}],
+                "model": "em",
+                "usage": {"prompt_tokens": 1, "total_tokens": 1},
+            }
+        )(x)
 
     stage.up.default(answer)
-    direct, ours = both(sdk, stage, "up-key-1", ("embeddings", {"model": "em", "input": "a"}),
-                        ("embeddings", {"model": "em", "input": "a", "encoding_format": "float"}))
+    direct, ours = both(
+        sdk,
+        stage,
+        "up-key-1",
+        ("embeddings", {"model": "em", "input": "a"}),
+        ("embeddings", {"model": "em", "input": "a", "encoding_format": "float"}),
+    )
     assert ours == direct and ours[1]["ok"]["data"][0]["embedding"] == vector
     assert [round(v, 6) for v in ours[0]["ok"]["data"][0]["embedding"]] == vector
 
@@ -109,15 +177,26 @@ def test_models(stage, sdk):
     assert {"m1", "solo"} <= set(got["ok"]) and stage.up.count() == 0
 
 
-@pytest.mark.parametrize("status,name,ours_status", [
-    (400, "BadRequestError", 400), (401, "InternalServerError", None), (404, "NotFoundError", 404),
-    (429, "RateLimitError", 429), (500, "InternalServerError", 502)])
+@pytest.mark.parametrize(
+    "status,name,ours_status",
+    [
+        (400, "BadRequestError", 400),
+        (401, "InternalServerError", None),
+        (404, "NotFoundError", 404),
+        (429, "RateLimitError", 429),
+        (500, "InternalServerError", 502),
+    ],
+)
 def test_errors(stage, sdk, status, name, ours_status):
     """The client's faults keep their status; a bad key of ours is not the client's 401."""
     code = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}.get(status)
-    stage.up.default(upstream.error(status, code, f"upstream says {status}"), f"up-key-{status}")
-    got = sdk(stage.base + "/v1", st.TOKEN, ("chat", question(model=f"e{status}")),
-              ("stream", question(model=f"e{status}")))
+    stage.up.default(answers.error(status, code, f"upstream says {status}"), f"up-key-{status}")
+    got = sdk(
+        stage.base + "/v1",
+        st.TOKEN,
+        ("chat", question(model=f"e{status}")),
+        ("stream", question(model=f"e{status}")),
+    )
     for one in got[:1] if status in (401, 429) else got:
         assert one["error"]["name"] == name and one["error"]["message"], got
         assert ours_status in (None, one["error"]["status"]), got
@@ -130,10 +209,14 @@ def test_no_credentials(stage, sdk):
 
 def test_error_in_a_running_stream(stage, sdk):
     """Cut without an end: the SDK must raise, not take the piece for the whole."""
-    cut = upstream.chat_chunks("some", finish=None, done=False)
+    cut = answers.chat_chunks("some", finish=None, done=False)
     told = {"error": {"message": "upstream broke", "type": "server_error", "code": None}}
-    for action in (upstream.stream(cut), upstream.stream(cut, end="fin"), upstream.stream(cut, end="rst"),
-                   upstream.stream(cut + [told])):
+    for action in (
+        answers.stream(cut),
+        answers.stream(cut, end="fin"),
+        answers.stream(cut, end="rst"),
+        answers.stream(cut + [told]),
+    ):
         stage.up.default(action)
         (got,) = sdk(stage.base + "/v1", st.TOKEN, ("stream", question()))
         assert "error" in got and got["error"]["message"], got
@@ -152,20 +235,19 @@ def test_recorded_chat_streams(stage, sdk, name):
     replay(stage, sdk, name, "up-key-solo", ("stream", asked), ("helper", asked))
 
 
-@pytest.mark.parametrize("name", RESPONSES)
-def test_recorded_responses_streams(stage, sdk, name):
-    replay(stage, sdk, name, "up-key-resp", ("responses_stream", {"model": "r1", "input": "hello"}))
-
-
 def replay(stage, sdk, name, cred, *calls):
     """Each call once directly and, cut at random places, once for each seed through the gateway."""
     with open(os.path.join(STREAMS, name), "rb") as f:
         body = f.read()
-    stage.up.default(upstream.stream(body), cred)
+    stage.up.default(answers.stream(body), cred)
     direct = sdk(stage.up.url, cred, *calls)
     assert all("ok" in one for one in direct), direct
-    cuts = [sorted(random.Random(f"{name} {seed}").sample(range(1, len(body)), 60)) for seed in SEEDS]
-    stage.up.script(cred, *[upstream.stream(body, how=cut, gap=0.001) for cut in cuts for _ in calls])
+    cuts = [
+        sorted(random.Random(f"{name} {seed}").sample(range(1, len(body)), 60)) for seed in SEEDS
+    ]
+    stage.up.script(
+        cred, *[answers.stream(body, how=cut, gap=0.001) for cut in cuts for _ in calls]
+    )
     ours = sdk(stage.base + "/v1", st.TOKEN, *list(calls) * len(cuts))
     for i, cut in enumerate(cuts):
         assert ours[i * len(calls) : (i + 1) * len(calls)] == direct, f"cut at {cut}"

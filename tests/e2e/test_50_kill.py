@@ -6,6 +6,8 @@ import kill60
 import pytest
 
 
-@pytest.mark.parametrize("kind,share", [("lighttpd-external", 1.0), ("lighttpd-spawn", 0.2), ("apache-proxy", 0.2)])
+@pytest.mark.parametrize(
+    "kind,share", [("lighttpd-external", 1.0), ("lighttpd-spawn", 0.2), ("apache-proxy", 0.2)]
+)
 def test_killed_workers(kind, share):
     kill60.run(max(5, share * float(os.environ.get("SECONDS", 60))), kind)

@@ -6,7 +6,7 @@ import time
 import pytest
 import stage as st
 from stage import Gate, texts
-from upstream import wait_until
+from lib.upstream import wait_until
 
 
 @pytest.mark.parametrize("kind", ["lighttpd-external", "apache-proxy"])
@@ -19,7 +19,7 @@ def test_graceful_restart(kind):
         s.procs["web"].send_signal(signal.SIGUSR1)
         began = time.monotonic()
         time.sleep(0.3)
-        wait_until(s._listening, 5, "a server that listens")
+        wait_until(s.listening, 5, "a server that listens")
         assert s.chat().status == 200
         assert time.monotonic() - began < 5
         got = gate.let(9) and live.finish()

@@ -4,28 +4,30 @@ import threading
 
 import pytest
 import stage as st
-from stage import upstream
+from stage import answers, upstream
 
 LONG = 70
 
 
 @pytest.fixture(scope="module")
-def answers():
+def waited():
     """All four set-ups wait at the same time."""
     up = upstream.Upstream()
-    up.default(upstream.slow(LONG))
+    up.default(answers.slow(LONG))
     stages, got, threads = {}, {}, []
     limits = {"upstream": {"first_byte_timeout": "120s"}}
 
     def ask(kind, stream):
         try:
-            got[kind, stream] = stages[kind].open("/v1/chat/completions", st.question(stream=stream),
-                                                  timeout=LONG + 30).finish()
+            got[kind, stream] = (
+                stages[kind]
+                .open("/v1/chat/completions", st.question(stream=stream), timeout=LONG + 30)
+                .finish()
+            )
         except OSError as e:
             got[kind, stream] = e
 
     try:
-        upstream_longest, upstream.LONGEST = upstream.LONGEST, LONG + 30
         for kind in st.KINDS:
             stages[kind] = st.Stage(kind, up=up, config=limits)
             for stream in (False, True):
@@ -35,7 +37,6 @@ def answers():
             t.join(LONG + 40)
         yield got
     finally:
-        upstream.LONGEST = upstream_longest
         for s in stages.values():
             s.stop()
         up.stop()
@@ -43,7 +44,7 @@ def answers():
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize("kind", st.KINDS)
-def test_first_byte_after_70_seconds(answers, kind, stream):
-    got = answers[kind, stream]
+def test_first_byte_after_70_seconds(waited, kind, stream):
+    got = waited[kind, stream]
     assert got.status == 200 and b"hi" in got.body, got
     assert not stream or got.body.endswith(b"data: [DONE]\n\n"), got

@@ -23,7 +23,11 @@ def _bytes(body):
         return body
     if isinstance(body, str):
         return body.encode()
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a lone surrogate, echoed
+        return json.dumps(body, separators=(",", ":")).encode()
 
 
 def pieces(body, how):

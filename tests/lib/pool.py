@@ -78,7 +78,7 @@ def config(base_url, accounts=3, tiers=True, account={}, channel={}, **sections)
             "idle_timeout": "5s",
             "plain_timeout": "8s",
         },
-        "pool": {"queue_size": 0},
+        "pool": {"queue_size": 0, "queue_timeout": "0s"},
         "probe": {"recover_every": "0s"},
         "channels": {
             "oa": merge(
@@ -119,11 +119,10 @@ class Pool:
         self.path = os.path.join(self.dir, "sluice.json")
         self.log_path = os.path.join(self.dir, "log")
         self.workers, self.allow = workers, list(allow)
-        self.env = {
-            "PATH": os.environ["PATH"],
-            "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1",
-            **(env or {}),
-        }
+        self.env = {"PATH": os.environ["PATH"], **(env or {})}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
+            if name in os.environ:
+                self.env.setdefault(name, os.environ[name])
         if listen == "unix":
             self.address = "unix:" + os.path.join(self.dir, "s")
         else:
@@ -155,9 +154,12 @@ class Pool:
         except FileNotFoundError:
             return ""
 
+    def log_lines(self):
+        return self.log_text().split("\n")[:-1]
+
     def logs(self):
         """The log's lines as objects."""
-        return [json.loads(line) for line in self.log_text().splitlines() if line.startswith("{")]
+        return [json.loads(line) for line in self.log_lines() if line.startswith("{")]
 
     # Processes
 
@@ -204,7 +206,9 @@ class Pool:
 
     def kill_all(self):
         """kill -9 of master and workers at once."""
-        pids = self.worker_pids() + [self.master.pid]
+        pids = [
+            self.master.pid
+        ] + self.worker_pids()  # the master first: it would replace the others
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -248,7 +252,7 @@ class Pool:
     def _check_log(self):
         text = self.log_text()
         assert not DEADLY.search(text), text[-6000:]
-        for line in text.splitlines():
+        for line in self.log_lines():
             try:
                 entry = json.loads(line)
             except ValueError:

@@ -45,7 +45,7 @@ store_dir_setup(void **state)
 	struct store_dir *dir = calloc(1, sizeof *dir);
 
 	assert_non_null(dir);
-	strcpy(dir->path, "/tmp/sluice-store-XXXXXX");
+	snprintf(dir->path, sizeof dir->path, "/tmp/sluice-store-XXXXXX");
 	assert_non_null(mkdtemp(dir->path));
 	*state = dir;
 	return 0;

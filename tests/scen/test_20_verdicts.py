@@ -246,7 +246,7 @@ def test_next_account_serves(up, gate, action, kind, want):
     assert up.creds() == [K1, K2]
     a1 = g.account()
     assert {k: a1[k] for k in want} == want
-    if kind != "unexplained":
+    if kind not in ("unexplained", "overload"):
         assert a1["last_error"]["kind"] in kind.split("|")
     if want["state"] == "cooling":
         assert a1["cool"]["kind"] == kind and a1["cool"]["reason"] and a1["cool"]["rule"]
@@ -323,7 +323,8 @@ def test_missing_side_endpoints_are_the_clients_fault(up, gate, status, path, bo
     up.script(K1, plain(b"no such thing", status, ctype="text/plain"))
     g = gate()
     a = g.send(body, path=path).finish()
-    assert (a.status, a.body, up.count()) == (status, b"no such thing", 1)
+    assert (a.status, a.body) == (status, b"no such thing")
+    assert up.count() == 1
     g.assert_clean()
 
 

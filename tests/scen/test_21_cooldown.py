@@ -171,18 +171,17 @@ def test_day_long_retry_after_on_5xx(up, gate, status):
 
 
 def test_guesses_double(up, gate):
+    """The exact deadline stands in the log line of the transition."""
     up.script(K1, GUESS, GUESS, GUESS, GUESS)
-    g = gate(cooldown={"soft_rate": "400ms", "soft_rate_max": "1s"}, breaker={"threshold": 99})
-    for streak, seconds in ((1, 0.4), (2, 0.8), (3, 1.0), (4, 1.0)):
-        assert g.ask().status == 200
-        a = g.account()
-        assert a["soft_streak"] == streak
-        cool = a["cool"]
-        assert cool is None or parse_time(cool["until"]) - time.time() <= seconds
-        time.sleep(seconds - 0.25)
-        assert g.account()["state"] == "cooling", f"streak {streak} rests {seconds} s"
-        time.sleep(0.3)
-        assert g.account()["state"] == "active", f"streak {streak} rests {seconds} s"
+    g = gate(cooldown={"soft_rate": "300ms", "soft_rate_max": "1s"}, breaker={"threshold": 99})
+    for streak, seconds in ((1, 0.3), (2, 0.6), (3, 1.0), (4, 1.0)):
+        before = time.time()
+        assert g.ask().header("X-Sluice-Account") == "A2"
+        until = [x for x in g.logs() if x.get("to") == "cooling"][-1]["until_ms"] / 1000
+        assert before + seconds - 0.01 <= until <= time.time() + seconds
+        assert g.account()["soft_streak"] == streak
+        time.sleep(max(0, until + 0.02 - time.time()))
+        assert g.account()["state"] == "active"
     assert g.ask().header("X-Sluice-Account") == "A1"
     assert g.account()["soft_streak"] == 0
 
@@ -247,7 +246,7 @@ def test_consecutive_means_consecutive(up, gate):
 
 def test_breaker_opens_and_backs_off(up, gate):
     up.script(K1, *[error(500)] * 4)
-    g = gate(breaker={"threshold": 2, "backoff": ["1s", "1h"]})
+    g = gate(breaker={"threshold": 2, "backoff": ["2s", "1h"]})
     g.ask()
     assert g.account()["fails"] == 1
     g.ask()
@@ -258,9 +257,9 @@ def test_breaker_opens_and_backs_off(up, gate):
         1,
         2,
     )
-    assert 0 < parse_time(a["breaker_until"]) - time.time() <= 1
+    assert 0 < parse_time(a["breaker_until"]) - time.time() <= 2
     assert g.ask().header("X-Sluice-Account") == "A2"
-    time.sleep(1.1)
+    time.sleep(2.1)
     g.ask(), g.ask()
     a = g.account()
     assert a["breaker_step"] == 2

@@ -29,7 +29,7 @@ def test_backoff_maximum(up, gate):
 )
 def test_rate_credit_and_auth_move_on_at_once(up, gate, action):
     up.script(K1, action)
-    g = gate(upstream={"retry_backoff": "2s"})
+    g = gate(upstream={"retry_backoff": "2s", "retry_backoff_max": "2s"})
     a = g.ask()
     assert a.status == 200 and a.took < 0.5
 
@@ -156,7 +156,7 @@ def test_refused_connection(up, gate):
 def test_no_attempt_for_a_client_that_left(up, gate):
     """RET-14"""
     up.script(K1, slow(0.6, error(500)))
-    g = gate(upstream={"retry_backoff": "300ms"})
+    g = gate(upstream={"retry_backoff": "300ms", "retry_backoff_max": "300ms"})
     a = g.open()
     up.wait_for(1)
     time.sleep(0.2)

@@ -18,6 +18,7 @@ from lib.answers import (
     usage_chunk,
 )
 from lib.pool import K1
+from lib.upstream import wait_until
 
 ASKED = {"stream_options": {"include_usage": True}}
 NAIVE = sse(chat_chunks("修复🌟é", "\\u4f60", usage=True))
@@ -205,11 +206,12 @@ def test_a_line_that_never_ends(up, gate):
     up.script(K1, forever)
     g = gate(upstream={"max_event": "1M"}, workers=2)
     a = g.open()
+    up.wait_for(1)
     assert g.ask().status == 200
     a.finish(15)
     assert "error" in json.loads(a.events()[-1][1])
     assert b"[DONE]" not in a.body
-    assert up.requests[0].aborted_at
+    wait_until(lambda: up.requests[0].aborted_at, 2, "the upstream was closed")
     for pid in g.worker_pids():
         with open(f"/proc/{pid}/status") as f:
             rss = next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))

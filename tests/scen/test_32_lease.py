@@ -101,24 +101,32 @@ def test_cancelled_usage_is_estimated(up, gate):
     )
 
 
-def test_half_close_is_no_disconnect(up, gate):
-    """LEASE-06 (a)"""
+@pytest.mark.parametrize("listen", ["unix", "tcp"])
+def test_half_close_is_no_disconnect(up, gate, listen):
+    """LEASE-06 (a): the whole answer still comes."""
     up.script(K1, slow(0.4, stream(chat_chunks("a", "b"), "events", gap=0.1)))
-    g = gate()
+    g = gate(listen=listen)
     a = g.open()
     a.wire.half_close()
-    a.finish()
-    assert a.status == 200 and a.body == sse(chat_chunks("a", "b"))
+    assert a.finish().body == sse(chat_chunks("a", "b"))
     g.assert_clean()
     assert g.account()["success"] == 1
 
 
-def test_half_close_on_tcp_is_no_disconnect(up, gate):
-    up.script(K1, slow(0.4, stream(chat_chunks("a", "b"), "events", gap=0.1)))
-    g = gate(listen="tcp")
+@pytest.mark.parametrize("listen", ["unix", "tcp"])
+def test_half_close_while_the_upstream_is_silent(up, gate, listen):
+    """LEASE-06 (b): it is also how lighttpd's tcp-fin-propagate says that the client has gone
+    (hosting.md 3), so it must not hold a lease for long.
+    """
+    up.script(K1, hang())
+    g = gate(listen=listen)
     a = g.open()
+    up.wait_for(1)
     a.wire.half_close()
-    assert a.finish().body == sse(chat_chunks("a", "b"))
+    wait_until(lambda: up.requests[0].aborted_at, 3, "the upstream was closed")
+    wait_until(lambda: g.in_flight() == 0, 1, "the lease is free")
+    g.assert_clean()
+    a.close()
 
 
 def test_abort_record(up, gate):

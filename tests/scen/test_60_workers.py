@@ -28,6 +28,12 @@ def worker_of(g, up):
     raise AssertionError("no worker holds an upstream connection")
 
 
+def kill(pid):
+    """kill -9, and wait until the kernel has let go of what it held."""
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not alive(pid), 2, "the process is gone", 0.001)
+
+
 def established(port):
     """Inodes of TCP sockets connected to 127.0.0.1:port."""
     out = set()
@@ -48,7 +54,7 @@ def test_kill_9_frees_the_lease_at_the_next_pick(up, gate, streamed):
     if streamed:
         a.until(b"begun")
     assert g.account()["in_flight"] == 1
-    os.kill(worker_of(g, up), signal.SIGKILL)
+    kill(worker_of(g, up))
     b = g.ask()
     assert b.status == 200, b.out
     assert b.took < 1
@@ -61,13 +67,13 @@ def test_in_flight_counts_only_living_holders(up, gate):
     """SPEC 17: even before any pick."""
     up.default(hang())
     g = gate(workers=3, allow=["worker"])
-    for _ in range(3):
-        g.open()
+    answers = [g.open() for _ in range(3)]
     up.wait_for(3)
     assert g.in_flight() == 3
     for pid in g.worker_pids():
-        os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: g.in_flight() == 0, 2, "no living holder")
+        kill(pid)
+    assert g.in_flight() == 0
+    assert all(a.finish().end is None for a in answers)
 
 
 def test_killed_workers_are_replaced_at_once(up, gate):
@@ -150,12 +156,20 @@ def test_reload_keeps_state(up, gate):
     before = g.account()
     conf = config(up.url, accounts=4, upstream={"max_attempts": 2})
     conf["channels"]["oa"]["accounts"].reverse()
-    generation = g.status()["config"]["generation"]
     g.reload(conf)
     assert g.account() == before
     assert g.account("A4")["state"] == "active"
     assert g.ask().header("X-Sluice-Account") == "A2"
-    assert g.status()["config"]["generation"] != generation
+
+
+def test_reload_counts_generations(up, gate):
+    who = {"auth": {"mode": "web-server", "admins": ["boss"]}}
+    g = gate(**who)
+    seen = lambda: g.get("/status", REMOTE_USER="boss").json()["config"]
+    before = seen()
+    g.reload(config(up.url, log={"level": "debug"}, **who))
+    after = seen()
+    assert after["generation"] > before["generation"] and after["error"] is None
 
 
 def test_reload_takes_effect_in_every_worker(up, gate):

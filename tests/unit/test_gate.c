@@ -17,7 +17,7 @@ shared_new(const struct store_dir *dir)
 {
 	struct shared *s = shared_bytes(sizeof *s);
 
-	strcpy(s->dir, dir->path);
+	snprintf(s->dir, sizeof s->dir, "%s", dir->path);
 	s->boot = "boot-a";
 	return s;
 }

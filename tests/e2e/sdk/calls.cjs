@@ -23,12 +23,6 @@ const ops = {
 		for await (const model of c.models.list()) ids.push(model.id);
 		return ids;
 	},
-	responses: (c, p) => c.responses.create(p),
-	async responses_stream(c, p) {
-		const events = [];
-		for await (const event of await c.responses.create({ ...p, stream: true })) events.push(event);
-		return events;
-	},
 };
 
 async function main() {
