@@ -17,14 +17,14 @@ rows(struct txn *txn, void *arg)
 		assert_int_equal(account_get(txn, ref, &row), STORE_NONE);
 		assert_int_equal(row.version, 1);
 		assert_int_equal(row.credits_micros, ACCOUNT_NO_CREDITS);
-		assert_int_equal(row.flags + row.picks, 0);
-		row.picks = numbers[i];
+		assert_int_equal(row.flags + row.picked_txn, 0);
+		row.picked_txn = numbers[i];
 		row.version = 99; /* the store's business */
 		OK(account_put(txn, ref, &row));
 	}
 	for (size_t i = 0; i < NELEM(numbers); i++) {
 		OK(account_get(txn, (struct account_ref){3, numbers[i]}, &row));
-		assert_int_equal(row.picks, numbers[i]);
+		assert_int_equal(row.picked_txn, numbers[i]);
 		assert_int_equal(row.version, 1);
 		/* another channel's account of that number is another account */
 		assert_int_equal(
@@ -44,7 +44,7 @@ test_rows(void **state)
 static enum store_rc
 shards(struct txn *txn, void *arg)
 {
-	struct account_row row = {.picks = 5};
+	struct account_row row = {.picked_txn = 5};
 	const struct account_row *at;
 	unsigned n;
 
@@ -55,16 +55,16 @@ shards(struct txn *txn, void *arg)
 	OK(account_shard(txn, 7, 0, &at, &n));
 	assert_int_equal(n, 3);
 	assert_int_equal(at[0].version, 0); /* a hole: no such account */
-	assert_int_equal(at[2].picks, 5);
+	assert_int_equal(at[2].picked_txn, 5);
 	for (uint32_t i = 0; i < 2 * ACCOUNT_SHARD; i++) {
-		row.picks = i;
+		row.picked_txn = i;
 		OK(account_put(txn, (struct account_ref){7, i}, &row));
 	}
 	for (uint32_t shard = 0; shard < 2; shard++) {
 		OK(account_shard(txn, 7, shard, &at, &n));
 		assert_int_equal(n, ACCOUNT_SHARD);
 		for (uint32_t i = 0; i < n; i++)
-			assert_int_equal(at[i].picks, shard * ACCOUNT_SHARD + i);
+			assert_int_equal(at[i].picked_txn, shard * ACCOUNT_SHARD + i);
 	}
 	return STORE_OK;
 }

@@ -66,8 +66,8 @@ test_other_versions(void **state)
 static void
 test_table(void **state)
 {
-	static const char *const names[] = {"model_cooldowns", "events", "requests", "attempts",
-	    "dead_leases", "cancelled", "generation", "loaded_ms"};
+	static const char *const names[] = {
+	    "model_cooldowns", "events", "dead_leases", "cancelled", "generation", "loaded_ms"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
