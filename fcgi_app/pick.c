@@ -47,11 +47,13 @@ view_close(struct pick_view *v)
 static void
 running_pick(const struct pick_view *v, uint32_t number, struct score_candidate *c)
 {
+	uint32_t now = txn_number(v->txn);
+
 	for (unsigned i = 0; i < v->slots->n; i++) {
 		const struct slot_row *row = &v->slots->seen[i].row;
 
 		if (row->channel != v->pc->number || row->account != number ||
-		    (c->picked.v != 0 && !health_after(row->taken_txn, c->picked_txn)))
+		    (c->picked.v != 0 && !health_after(now, row->taken_txn, c->picked_txn)))
 			continue;
 		c->picked.v = row->started_ms;
 		c->picked_txn = row->taken_txn;
