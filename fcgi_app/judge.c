@@ -241,7 +241,7 @@ running_pick(const struct judge *j, uint32_t number, struct score_candidate *c)
 		const struct slot_row *row = &j->slots->seen[i].row;
 
 		if (row->channel != j->pc->number || row->account != number ||
-		    (c->picked.v != 0 && !health_after(row->taken_txn, c->picked_txn)))
+		    (c->picked.v != 0 && !health_after(txn_number(j->txn), row->taken_txn, c->picked_txn)))
 			continue;
 		c->picked.v = row->started_ms;
 		c->picked_txn = row->taken_txn;

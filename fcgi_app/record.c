@@ -51,7 +51,9 @@ record_request(struct log *log, const struct record *record, const struct reques
 	attempts = arena_buf(respond->arena, 8192);
 	attempts_json(record, attempts);
 	log_fields(log, LOG_LEVEL_INFO, wall, "request", LOG_TEXT("id", rq->id),
-	    LOG_TEXT("client", rq->client), LOG_TEXT("method", rq->method), LOG_Z("path", rq->path),
+	    LOG_TEXT("client", rq->client),
+	    LOG_Z("session", record->session == NULL ? "" : record->session),
+	    LOG_TEXT("method", rq->method), LOG_Z("path", rq->path),
 	    LOG_NUMBER("status", respond->gone && respond->status == 0 ? 499 : respond->status),
 	    LOG_Z("outcome", record->outcome == NULL ? "ok" : record->outcome),
 	    LOG_TEXT("wanted_model", rq->model), LOG_TEXT("model", respond->model),

@@ -16,6 +16,7 @@
 
 struct record {
 	struct mono_ms arrived;
+	const char *session; /* brief hash, or NULL */
 	const char *outcome; /* "ok", "client", "cancelled", a code of our own */
 	unsigned n;
 	struct record_attempt {

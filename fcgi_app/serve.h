@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "exchange.h"
 #include "pool.h"
+#include "session.h"
 #include "upstream.h"
 
 /* What a process needs to serve; one per worker, the same for all its requests. */
@@ -23,6 +24,10 @@ struct serve {
 	struct upstream *up;
 	struct watch *watch;
 	struct log *log;
+	struct session_secret secret; /* for session keys */
+	bool has_secret;
+	bool degraded;   /* too few accounts are active, or an operator said so */
+	bool hard_facts; /* something must go into the book before the next request */
 	struct arena *arena; /* of the running request */
 	struct buf body;     /* kept between requests while it is small */
 	uint64_t random;     /* state of the generator */

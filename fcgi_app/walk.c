@@ -39,7 +39,7 @@ walk_next(struct walk *w)
 	enum verdict verdict = w->outcome.finding.verdict;
 
 	w->wish.insist = PICK_ANY; /* asked once more is enough, whatever came of it */
-	if (w->attempts >= w->channel->policy.upstream.max_attempts)
+	if (w->attempts >= w->max_attempts)
 		return WALK_STOP;
 	if (verdict == VERDICT_OVERLOAD)
 		return after_overload(w);
@@ -68,6 +68,15 @@ walk_backoff_ms(struct walk *w, uint64_t random)
 	return ms * 3 / 4 + (ms > 1 ? (int64_t)(random % (uint64_t)(ms / 2 + 1)) : 0);
 }
 
+void
+walk_note_reason(struct walk *w)
+{
+	struct wall_ms earliest = w->reason.earliest;
+
+	if (earliest.v != 0 && (w->earliest.v == 0 || earliest.v < w->earliest.v))
+		w->earliest = earliest;
+}
+
 /* The request itself is at fault: the upstream's own words go to the client. */
 static struct walk_end
 end_as_client(const struct walk *w)
@@ -86,9 +95,14 @@ end_as_client(const struct walk *w)
 static struct walk_end
 end_as_pool(const struct walk *w, struct wall_ms now)
 {
-	int64_t s = (w->reason.earliest.v - now.v + 999) / 1000;
+	int64_t s = (w->earliest.v - now.v + 999) / 1000;
 
 	switch (w->reason.result) {
+	case PICK_OPEN:
+		return (struct walk_end){503, "channel_open",
+		    "the channel is resting after failures, see Retry-After", s < 1 ? 1 : s,
+		    s > FAR_AWAY_S};
+	case PICK_WAITING:
 	case PICK_FULL:
 		return (struct walk_end){429, "pool_exhausted",
 		    "every usable account is busy, try again shortly", 1, false};

@@ -10,10 +10,17 @@
 
 #include "forward.h"
 #include "pick.h"
+#include "plan.h"
+#include "settle.h"
 
 struct walk {
-	const struct conf_channel *channel;
+	struct plan plan;
+	enum breaker_answer *answers;       /* of each channel of the configuration */
+	bool last_chance;                   /* the chain is used up: back at the first channel */
+	const struct conf_channel *channel; /* the present one */
 	struct pick_wish wish;
+	struct settle_session session; /* key NULL: none */
+	int64_t max_attempts;          /* over all channels */
 	unsigned attempts, backoffs;
 	unsigned overloaded, unexplained; /* accounts that answered so */
 	size_t first_overloaded;
@@ -21,6 +28,7 @@ struct walk {
 	bool has_outcome;
 	struct forward_outcome outcome; /* of the last attempt */
 	struct pick_reason reason;      /* of the last pick that took nobody */
+	struct wall_ms earliest;        /* return over all channels */
 	bool exhausted;                 /* a pick took nobody */
 	struct mono_ms queue_until; /* while all usable accounts are full; 0 = not waiting yet */
 };
@@ -37,6 +45,9 @@ enum walk_next walk_next(struct walk *w);
 int64_t walk_backoff_ms(struct walk *w, uint64_t random);
 /* Remember that this account was asked. */
 void walk_tried(struct walk *w, const struct pick_lease *lease);
+
+/* Keep the earliest return over all channels of the chain. */
+void walk_note_reason(struct walk *w);
 
 /* How a request that nobody served ends. */
 struct walk_end {

@@ -1,0 +1,91 @@
+#include "answer.h"
+
+#include "base/clock.h"
+
+void
+answer_refuse(struct serve_job *j, int status, const char *code, const char *message)
+{
+	struct respond_error error = {
+	    .status = status, .code = code, .message = text_span(message), .retry_after_s = -1};
+
+	j->record.outcome = code;
+	respond_error(&j->respond, &error);
+}
+
+void
+answer_method(struct serve_job *j)
+{
+	struct respond_error error = {.status = 405,
+	    .code = "method_not_allowed",
+	    .message = SPAN("this path does not take this method, see Allow"),
+	    .retry_after_s = -1,
+	    .allow = endpoint_allow(j->rq.endpoint)};
+
+	j->record.outcome = error.code;
+	respond_error(&j->respond, &error);
+}
+
+/* A plain answer is whole before any byte of it goes out. */
+void
+answer_deliver(struct serve_job *j)
+{
+	struct forward_outcome *o = &j->walk.outcome;
+	struct respond_head head = {
+	    .status = o->status,
+	    .content_type = o->content_type.n > 0 ? o->content_type : SPAN("application/json"),
+	    .retry_after_s = -1,
+	};
+
+	j->record.outcome = "ok";
+	if (!j->respond.committed)
+		respond_whole(&j->respond, &head, o->body);
+}
+
+static int64_t
+client_retry_after(const struct walk_end *end, const struct forward_outcome *o)
+{
+	int64_t s;
+
+	if (end->code == NULL && text_i64(o->retry_after, 0, 86400 * 365, &s))
+		return s;
+	return end->retry_after_s;
+}
+
+void
+answer_give_up(struct serve_job *j)
+{
+	struct walk_end end = walk_end(&j->walk, clock_wall());
+	struct forward_outcome *o = &j->walk.outcome;
+	struct respond_error error = {
+	    .status = end.status,
+	    .code = end.code,
+	    .message = text_span(end.message),
+	    .retry_after_s = client_retry_after(&end, o),
+	    .no_retry = end.no_retry,
+	};
+	struct respond_head head = {
+	    .status = end.status,
+	    .content_type = o->content_type.n > 0 ? o->content_type : SPAN("application/json"),
+	    .retry_after_s = error.retry_after_s,
+	};
+
+	j->record.outcome = end.code == NULL ? "client" : end.code;
+	if (end.code == NULL)
+		respond_whole(&j->respond, &head, o->body);
+	else
+		respond_error(&j->respond, &error);
+}
+
+void
+answer_store_failed(struct serve_job *j, const struct why *why)
+{
+	struct respond_error error = {.status = 503,
+	    .code = "store_unavailable",
+	    .message = SPAN("the gateway's state cannot be used now, try again shortly"),
+	    .retry_after_s = 1};
+
+	log_fields(j->s->log, LOG_LEVEL_ERROR, clock_wall(), "the store failed",
+	    LOG_TEXT("id", j->rq.id), LOG_Z("why", why->text));
+	j->record.outcome = error.code;
+	respond_error(&j->respond, &error);
+}

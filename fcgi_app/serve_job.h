@@ -1,0 +1,31 @@
+/*
+ * serve_job - one request on its way through the pipeline: what front, attempt, answer and serve share.
+ */
+#ifndef SERVE_JOB_H
+#define SERVE_JOB_H
+
+#include "record.h"
+#include "request.h"
+#include "serve.h"
+#include "walk.h"
+
+struct serve_job {
+	struct serve *s;
+	struct exchange *x;
+	struct request rq;
+	struct respond respond;
+	struct record record;
+	struct walk walk;
+};
+
+/* xorshift64*: spreads picks and back-offs, guards nothing. */
+static inline uint64_t
+serve_job_random(struct serve *s)
+{
+	s->random ^= s->random >> 12;
+	s->random ^= s->random << 25;
+	s->random ^= s->random >> 27;
+	return s->random * 2685821657736338717ULL;
+}
+
+#endif
