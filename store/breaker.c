@@ -396,12 +396,19 @@ breaker_result(struct breaker_row *row, const struct breaker_outcome *outcome,
 
 /* Rows */
 
+static bool
+is_time(int64_t bucket)
+{
+	return bucket >= 0 && bucket <= WINDOW_LATEST;
+}
+
 /* What no version of ours writes must not reach an index or a switch. */
 static bool
 is_sane(const struct breaker_row *row)
 {
 	return row->version == VERSION && row->state <= BREAKER_HALF_OPEN &&
-	       row->errors.newest >= 0 && row->latency.newest >= 0;
+	       is_time(row->errors.newest) && is_time(row->latency.newest) &&
+	       is_time(row->until_ms) && is_time(row->since_ms);
 }
 
 enum store_rc

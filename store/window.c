@@ -13,7 +13,7 @@ width_of(int64_t window_ms)
 static int64_t
 bucket_at(uint32_t width_ms, struct wall_ms now)
 {
-	return now.v < 0 ? 0 : now.v / width_ms;
+	return now.v < 0 ? 0 : now.v > WINDOW_LATEST ? WINDOW_LATEST / width_ms : now.v / width_ms;
 }
 
 void

@@ -12,10 +12,11 @@
 #include "store/types.h"
 
 #define WINDOW_BUCKETS 16
+#define WINDOW_LATEST (INT64_C(1) << 53) /* ms; later times count as this one */
 
 /* Part of rows. Bucket number b (time / width) stands at b % WINDOW_BUCKETS. All zero: empty. */
 struct window {
-	int64_t newest; /* number of the newest bucket, never negative */
+	int64_t newest; /* number of the newest bucket, within 0 .. WINDOW_LATEST */
 	uint32_t width_ms, spare;
 	uint64_t sum[WINDOW_BUCKETS];
 	uint32_t n[WINDOW_BUCKETS];
