@@ -99,7 +99,7 @@ static inline __attribute__((always_inline)) enum store_rc
 each_account(struct choose *c, visit_fn *visit)
 {
 	for (uint32_t first = 0; first < c->j.pc->top; first += ACCOUNT_SHARD) {
-		const struct account_row *rows;
+		const char *rows;
 		unsigned n;
 		enum store_rc rc =
 		    account_shard(c->j.txn, c->j.pc->number, first / ACCOUNT_SHARD, &rows, &n);
@@ -108,9 +108,14 @@ each_account(struct choose *c, visit_fn *visit)
 			return rc;
 		if (n > c->j.pc->top - first)
 			n = c->j.pc->top - first;
-		for (unsigned i = 0; i < n; i++)
-			if (c->j.pc->seats[first + i].index != UINT32_MAX)
-				visit(c, &c->j.pc->seats[first + i], &rows[i]);
+		for (unsigned i = 0; i < n; i++) {
+			struct account_row row;
+
+			if (c->j.pc->seats[first + i].index == UINT32_MAX)
+				continue;
+			account_copy(&row, rows, i);
+			visit(c, &c->j.pc->seats[first + i], &row);
+		}
 	}
 	return STORE_OK;
 }

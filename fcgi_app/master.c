@@ -17,6 +17,7 @@
 #define BACKOFF_MOST_MS 5000
 #define KILL_GRACE_MS 5000 /* beyond the drain, then SIGKILL */
 #define LOOK_MS 200
+#define DIRS_MS 1000 /* accounts_dir is looked at so often */
 
 struct member {
 	pid_t pid; /* 0 = none */
@@ -35,6 +36,7 @@ struct master {
 	struct member *leaving; /* [0..n): the one before, if it still answers */
 	bool stopping;
 	struct mono_ms kill_at;
+	struct mono_ms look_at; /* at accounts_dir */
 };
 
 /* In the child: what belonged to the master goes; the parent's death ends it. */
@@ -192,9 +194,10 @@ reload(struct master *m)
 	if (err != ERR_OK) {
 		trust_free(&trust);
 		conf_free(&conf);
+		if (strcmp(m->board->conf_error, why.text) != 0)
+			log_fields(m->job->log, LOG_LEVEL_ERROR, clock_wall(),
+			    "the configuration was not reloaded", LOG_Z("why", why.text));
 		text_clean(m->board->conf_error, sizeof m->board->conf_error, text_span(why.text));
-		log_fields(m->job->log, LOG_LEVEL_ERROR, clock_wall(),
-		    "the configuration was not reloaded", LOG_Z("why", why.text));
 		return;
 	}
 	trust_free(&m->job->trust);
@@ -227,6 +230,19 @@ obey_signals(struct master *m)
 		signal_all(m, SIGKILL);
 }
 
+/* accounts_dir is watched without a signal. A broken file there is reported once. */
+static void
+watch_dirs(struct master *m)
+{
+	struct mono_ms now = clock_mono();
+
+	if (m->stopping || now.v < m->look_at.v)
+		return;
+	m->look_at.v = now.v + DIRS_MS;
+	if (conf_dirs_changed(m->job->conf))
+		reload(m);
+}
+
 /* The next moment at which something is due without a signal. */
 static int
 wait_ms(const struct master *m)
@@ -236,7 +252,7 @@ wait_ms(const struct master *m)
 	for (unsigned i = 0; i < m->n; i++)
 		if (m->members[i].pid == 0)
 			return LOOK_MS / 4;
-	return -1;
+	return DIRS_MS;
 }
 
 static bool
@@ -278,8 +294,11 @@ master_run(struct worker_job *job, unsigned workers)
 		poll(&p, 1, wait_ms(&m));
 		watch_signals(&m.watch, clock_mono());
 		obey_signals(&m);
+		watch_dirs(&m);
 		reap(&m);
 	}
+	free(m.members);
+	free(m.leaving);
 	log_fields(
 	    job->log, LOG_LEVEL_INFO, clock_wall(), "stopped", LOG_Z("version", SLUICE_VERSION));
 	return 0;

@@ -1,9 +1,10 @@
 #include "worker.h"
 
 #include "base/clock.h"
+#include "chores.h"
 #include "fcgi.h"
 #include "serve.h"
-#include "store/cooldown.h"
+#include "store/queue.h"
 #include "store/tally.h"
 
 #include <errno.h>
@@ -16,7 +17,6 @@
 #define TICK_MS 1000
 #define PARAMS_TIMEOUT_MS 10000 /* a peer that connects and says nothing: hosting.md 10 */
 #define FCGID_DRAIN_MS 6000     /* mod_fcgid kills 8 s after its first signal: SPEC.md section 2 */
-#define SWEEP_ROWS 64
 #define ARENA_SLACK (16u << 20)
 #define STORE_RETRY_MS 1000
 
@@ -57,6 +57,26 @@ note_generation(struct worker *w)
 		log_why(w, LOG_LEVEL_WARN, "the generation was not written", env_error(w->env));
 }
 
+static enum store_rc
+forget(struct txn *txn, void *arg)
+{
+	return queue_forget(txn, arg);
+}
+
+/* What a former owner of our slot left in queues goes; the secret of session keys is read. */
+static void
+enter_pool(struct worker *w)
+{
+	struct why why;
+
+	if (env_update(w->env, forget, w->slot) != STORE_OK)
+		log_why(w, LOG_LEVEL_WARN, "the queues were not looked at", env_error(w->env));
+	w->serve.has_secret =
+	    session_secret(w->job->conf->state_dir.p, &w->serve.secret, &why) == ERR_OK;
+	if (!w->serve.has_secret)
+		log_why(w, LOG_LEVEL_ERROR, "sessions are not kept", why.text);
+}
+
 /* Without the store requests get 503; it is tried again every second. */
 static bool
 open_store(struct worker *w)
@@ -75,6 +95,7 @@ open_store(struct worker *w)
 		err_why(&why, "store: %s", store_why.text);
 	else if (pool_open(w->env, conf, true, &w->pool, &why) == ERR_OK) {
 		note_generation(w);
+		enter_pool(w);
 		return true;
 	}
 	text_clean(w->store_error, sizeof w->store_error, text_span(why.text));
@@ -145,14 +166,6 @@ reload(struct worker *w)
 	    LOG_NUMBER("generation", (int64_t)w->job->generation));
 }
 
-static enum store_rc
-sweep(struct txn *txn, void *arg)
-{
-	const struct wall_ms *now = arg;
-
-	return cooldown_sweep(txn, *now, SWEEP_ROWS);
-}
-
 static void
 check_store(struct worker *w)
 {
@@ -163,8 +176,10 @@ check_store(struct worker *w)
 			connect_serve(w);
 		return;
 	}
-	if (env_check(w->env) != STORE_OK || env_update(w->env, sweep, &now) != STORE_OK)
+	if (env_check(w->env) != STORE_OK)
 		log_why(w, LOG_LEVEL_WARN, "housekeeping failed", env_error(w->env));
+	w->serve.degraded = chores_degraded(&w->serve, now);
+	chores_run(&w->serve, now);
 }
 
 /* Once a second at most. */

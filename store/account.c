@@ -11,8 +11,8 @@ hot_key(struct account_ref ref)
 }
 
 enum store_rc
-account_shard(struct txn *txn, uint16_t channel, uint32_t shard,
-    const struct account_row **rows_out, unsigned *n_out)
+account_shard(
+    struct txn *txn, uint16_t channel, uint32_t shard, const char **rows_out, unsigned *n_out)
 {
 	struct env_bytes bytes;
 	enum store_rc rc = txn_get(txn, key_of(KEY_HOT, channel, shard), &bytes);
@@ -34,14 +34,14 @@ account_shard(struct txn *txn, uint16_t channel, uint32_t shard,
 enum store_rc
 account_get(struct txn *txn, struct account_ref ref, struct account_row *row_out)
 {
-	const struct account_row *rows;
+	const char *rows;
 	unsigned n, at = ref.number % ACCOUNT_SHARD;
 	enum store_rc rc = account_shard(txn, ref.channel, ref.number / ACCOUNT_SHARD, &rows, &n);
 
 	if (rc != STORE_OK)
 		return rc;
 	if (at < n)
-		memcpy(row_out, rows + at, sizeof *row_out);
+		account_copy(row_out, rows, at);
 	if (at < n && row_out->version == VERSION)
 		return STORE_OK;
 	*row_out = (struct account_row){.version = VERSION, .credits_micros = ACCOUNT_NO_CREDITS};
@@ -52,7 +52,7 @@ enum store_rc
 account_put(struct txn *txn, struct account_ref ref, const struct account_row *row)
 {
 	struct account_row rows[ACCOUNT_SHARD] = {0};
-	const struct account_row *old;
+	const char *old;
 	unsigned n, at = ref.number % ACCOUNT_SHARD;
 	enum store_rc rc = account_shard(txn, ref.channel, ref.number / ACCOUNT_SHARD, &old, &n);
 

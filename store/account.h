@@ -13,6 +13,8 @@
 
 #include "store/env.h"
 
+#include <string.h>
+
 #define ACCOUNT_SHARD 31
 #define ACCOUNT_NO_CREDITS INT64_MIN
 
@@ -82,11 +84,17 @@ enum store_rc account_note_put(
     struct txn *txn, struct account_ref ref, const struct account_note *note) STORE_MUST_CHECK;
 
 /*
- * The rows of one shard as they lie in the map: good until the next write of this transaction. *n_out is 0 where the
- * shard is missing. For scanning a channel without copying.
+ * The rows of one shard as they lie in the map: good until the next write of this transaction, and not aligned, so
+ * account_copy() them one by one. *n_out is 0 where the shard is missing. For scanning a channel.
  */
 enum store_rc account_shard(struct txn *txn, uint16_t channel, uint32_t shard,
-    const struct account_row **rows_out, unsigned *n_out) STORE_MUST_CHECK;
+    const char **rows_out, unsigned *n_out) STORE_MUST_CHECK;
+
+static inline void
+account_copy(struct account_row *row_out, const char *rows, unsigned at)
+{
+	memcpy(row_out, rows + at * sizeof *row_out, sizeof *row_out);
+}
 
 void account_window_add(struct account_stat *stat, bool failed);
 /* Requests and failures among the last `n` (at most ACCOUNT_WINDOW). */

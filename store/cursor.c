@@ -29,7 +29,8 @@ cursor_smooth_get(struct txn *txn, uint16_t channel, int32_t *standings_out, uin
 	for (uint32_t first = 0; first < n; first += SHARD) {
 		struct env_bytes bytes;
 		size_t want = (n - first < SHARD ? n - first : SHARD) * sizeof *standings_out;
-		enum store_rc rc = txn_get(txn, key_of(KEY_CURSOR, channel, 1 + first / SHARD), &bytes);
+		enum store_rc rc =
+		    txn_get(txn, key_of(KEY_CURSOR, channel, 1 + first / SHARD), &bytes);
 
 		if (rc == STORE_OK)
 			memcpy(standings_out + first, bytes.p, bytes.n < want ? bytes.n : want);

@@ -125,7 +125,7 @@ was_there(int fd, const char *dir, struct store_why *why)
 
 	if (fstatat(fd, "epoch", &st, 0) == 0 || fstatat(fd, "live", &st, 0) == 0)
 		return STORE_OK;
-	why_say(why, "no store yet: run 'sluicectl init' ('%s')", dir);
+	why_say(why, "no store yet: start the gateway, it makes one ('%s')", dir);
 	return STORE_NONE;
 }
 
@@ -134,7 +134,7 @@ no_dir(const char *dir, bool create, int e, struct store_why *why)
 {
 	const char *hint = e != ENOENT ? "see that the path is right and may be walked"
 	                   : create    ? "make its parent directory"
-	                               : "run 'sluicectl init'";
+	                               : "start the gateway, it makes it";
 
 	why_say(why, "cannot open state_dir: %s: %s ('%s')", strerror(e), hint, dir);
 	return e == ENOENT ? STORE_NONE : e == EMFILE || e == ENFILE ? STORE_IO : STORE_BAD;

@@ -18,8 +18,11 @@ enum tally {
 	TALLY_GENERATION = 4, /* of the configuration in force */
 	TALLY_LOADED_MS = 5,  /* when it came into force, wall ms */
 	TALLY_SESSIONS = 6,   /* bindings, expired ones too until they are swept */
+	TALLY_DEGRADE = 7,    /* an operator's word, enum tally_degrade */
 	TALLY__MAX
 };
+
+enum tally_degrade { TALLY_DEGRADE_AUTO = 0, TALLY_DEGRADE_ON = 1, TALLY_DEGRADE_OFF = 2 };
 
 struct tally_row {
 	const char *name;

@@ -309,6 +309,8 @@ void conf_free(struct conf **conf);
  * Does any file it was made of (accounts_dir and ${file:...} too) differ now from what was loaded? One stat() each.
  */
 bool conf_changed(const struct conf *conf);
+/* The same, of what lies in accounts_dir of any channel alone: looked at although there is a master. */
+bool conf_dirs_changed(const struct conf *conf);
 
 /* Is any of those files below `document_root`, so that the web server might serve it? */
 bool conf_is_exposed(const struct conf *conf, struct span document_root);

@@ -91,6 +91,25 @@ conf_changed(const struct conf *conf)
 	return false;
 }
 
+static bool
+is_in_dir(const struct source *s, struct span dir)
+{
+	struct span path = text_span(s->path);
+
+	return dir.n > 0 && path.n >= dir.n && memcmp(path.p, dir.p, dir.n) == 0 &&
+	       (path.n == dir.n || path.p[dir.n] == '/');
+}
+
+bool
+conf_dirs_changed(const struct conf *conf)
+{
+	for (size_t c = 0; c < conf->nchannels; c++)
+		for (const struct source *s = conf->sources; s != NULL; s = s->next)
+			if (is_in_dir(s, conf->channels[c].accounts_dir) && source_changed(s))
+				return true;
+	return false;
+}
+
 bool
 conf_is_exposed(const struct conf *conf, struct span document_root)
 {

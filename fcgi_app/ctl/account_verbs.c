@@ -170,7 +170,7 @@ change(struct ctl *ctl, enum health_order verb, char **words)
 	struct order o = {.attach = &a, .verb = verb, .now = clock_wall()};
 	int status;
 
-	if (!attach_open(ctl, &a))
+	if (!attach_open(ctl, &a, true))
 		return CTL_FAILED;
 	status = read_targets(ctl, &a, verb, words, &o.targets);
 	if (status == CTL_DONE && o.targets.n == 0) {

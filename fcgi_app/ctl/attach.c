@@ -53,7 +53,7 @@ load(struct ctl *ctl, struct attach *a)
 }
 
 bool
-attach_open(struct ctl *ctl, struct attach *a)
+attach_open(struct ctl *ctl, struct attach *a, bool enrol)
 {
 	struct store_why store_why;
 	struct why why;
@@ -69,7 +69,7 @@ attach_open(struct ctl *ctl, struct attach *a)
 	        &a->env, &store_why) != STORE_OK ||
 	    slot_watch(a->env, &a->slot, &store_why) != STORE_OK) {
 		fprintf(ctl->err, "sluicectl: %s\n", store_why.text);
-	} else if (pool_open(a->env, a->conf, false, &a->pool, &why) != ERR_OK) {
+	} else if (pool_open(a->env, a->conf, enrol, &a->pool, &why) != ERR_OK) {
 		fprintf(ctl->err, "sluicectl: %s\n", why.text);
 	} else {
 		return true;

@@ -18,7 +18,8 @@ struct attach {
 };
 
 /* False: the reason was printed to ctl->err. */
-bool attach_open(struct ctl *ctl, struct attach *a);
+/* `enrol`: accounts that no worker has seen yet get their rows, for commands that write them. */
+bool attach_open(struct ctl *ctl, struct attach *a, bool enrol);
 void attach_close(struct attach *a);
 /* What status.h wants. */
 struct status_frame attach_frame(const struct attach *a, struct wall_ms now);

@@ -160,7 +160,7 @@ show_status_run(struct ctl *ctl, int argc, char **argv)
 
 	if (!only_json(ctl, argc, argv))
 		return CTL_USAGE;
-	if (!attach_open(ctl, &a))
+	if (!attach_open(ctl, &a, false))
 		return CTL_FAILED;
 	status = print_status(ctl, &a);
 	attach_close(&a);
@@ -187,7 +187,7 @@ show_account_one(struct ctl *ctl, int argc, char **argv)
 		fprintf(ctl->err, "usage: sluicectl account show ID [--json]\n");
 		return CTL_USAGE;
 	}
-	if (!attach_open(ctl, &a))
+	if (!attach_open(ctl, &a, false))
 		return CTL_FAILED;
 	frame = attach_frame(&a, clock_wall());
 	buf_init(&out, OUTPUT_MAX);
@@ -321,7 +321,7 @@ show_events_run(struct ctl *ctl, int argc, char **argv)
 
 	if (!events_options(ctl, argc, argv, &keep))
 		return CTL_USAGE;
-	if (!attach_open(ctl, &a))
+	if (!attach_open(ctl, &a, false))
 		return CTL_FAILED;
 	list.keep = (size_t)keep;
 	list.rows = calloc(list.keep, sizeof *list.rows);

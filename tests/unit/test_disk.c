@@ -44,9 +44,9 @@ directories(void **state)
 		const char *says;
 	} rows[] = {
 	    {"made", "a", 0, true, STORE_OK, ""},
-	    {"missing", "b", 0, false, STORE_NONE, "sluicectl init"},
+	    {"missing", "b", 0, false, STORE_NONE, "start the gateway"},
 	    {"no parent", "c/d", 0, true, STORE_NONE, "parent"},
-	    {"no store in it", "d", 0700, false, STORE_NONE, "sluicectl init"},
+	    {"no store in it", "d", 0700, false, STORE_NONE, "start the gateway"},
 	    {"right mode", "e", 0700, true, STORE_OK, ""},
 	    {"group may read", "f", 0740, true, STORE_BAD, "chmod 700"},
 	    {"others may walk", "g", 0701, true, STORE_BAD, "chmod 700"},

@@ -96,7 +96,7 @@ refusals(void **state)
 	    {"damaged head", do_scratch, STORE_BAD, "damaged"},
 	    {"another store's live", do_other_uuid, STORE_BAD, "another store"},
 	    {"another format", do_other_format, STORE_BAD, "format 7"},
-	    {"removed", do_remove, STORE_NONE, "sluicectl init"},
+	    {"removed", do_remove, STORE_NONE, "start the gateway"},
 	};
 
 	(void)state;

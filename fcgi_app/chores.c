@@ -1,0 +1,225 @@
+#include "chores.h"
+
+#include "base/clock.h"
+#include "store/cooldown.h"
+#include "store/job.h"
+#include "store/ledger.h"
+#include "store/price.h"
+#include "store/sticky.h"
+#include "store/tally.h"
+
+#define SWEEP_ROWS 256
+#define COOLDOWN_SWEEP_MS 10000
+#define LEDGER_SWEEP_MS 600000
+
+/* One job on its way; the claim's cursor is kept for its next run. */
+struct chore_run {
+	struct serve *s;
+	struct wall_ms now;
+	struct job_claim claim;
+	int64_t period_ms;
+};
+
+static enum store_rc
+sweep_cooldowns(struct txn *txn, void *arg)
+{
+	const struct chore_run *run = arg;
+
+	return cooldown_sweep(txn, run->now, SWEEP_ROWS);
+}
+
+static enum store_rc
+sweep_sessions(struct txn *txn, void *arg)
+{
+	struct chore_run *run = arg;
+
+	return sticky_sweep(txn, run->now, SWEEP_ROWS, run->claim.cursor, &run->claim.cursor);
+}
+
+static enum store_rc
+sweep_ledger(struct txn *txn, void *arg)
+{
+	struct chore_run *run = arg;
+	const struct conf *conf = run->s->conf;
+	unsigned removed;
+	enum store_rc rc = ledger_sweep(txn, ledger_day(run->now), SWEEP_ROWS, &removed);
+
+	for (size_t c = 0; c < conf->nchannels && rc == STORE_OK; c++)
+		rc = price_sweep(txn, run->s->pool->channels[c].number,
+		    conf->channels[c].policy.pool.cost_ttl_ms, run->now, SWEEP_ROWS);
+	return rc;
+}
+
+/* Small batches, each its own transaction, so that nobody waits long for the lock. */
+static void
+run_in_store(struct chore_run *run, env_fn *fn)
+{
+	if (env_update(run->s->env, fn, run) != STORE_OK)
+		log_fields(run->s->log, LOG_LEVEL_WARN, run->now, "housekeeping failed",
+		    LOG_Z("job", job_table[run->claim.id].name),
+		    LOG_Z("why", env_error(run->s->env)));
+}
+
+static void
+run_cooldowns(struct chore_run *run)
+{
+	run_in_store(run, sweep_cooldowns);
+}
+
+static void
+run_sessions(struct chore_run *run)
+{
+	for (unsigned batch = 0; batch < 64; batch++) {
+		run_in_store(run, sweep_sessions);
+		if (run->claim.cursor == 0)
+			break;
+	}
+}
+
+static void
+run_ledger(struct chore_run *run)
+{
+	run_in_store(run, sweep_ledger);
+}
+
+static int64_t
+every_cooldowns(const struct conf *conf)
+{
+	(void)conf;
+	return COOLDOWN_SWEEP_MS;
+}
+
+static int64_t
+every_sessions(const struct conf *conf)
+{
+	return conf->sticky.gc_interval_ms;
+}
+
+static int64_t
+every_ledger(const struct conf *conf)
+{
+	(void)conf;
+	return LEDGER_SWEEP_MS;
+}
+
+static const struct chore {
+	enum job_id id;
+	int64_t (*every_ms)(const struct conf *conf); /* 0 = never */
+	void (*run)(struct chore_run *run);
+} table[] = {
+    {JOB_SWEEP_COOLDOWNS, every_cooldowns, run_cooldowns},
+    {JOB_SWEEP_SESSIONS, every_sessions, run_sessions},
+    {JOB_LEDGER_SWEEP, every_ledger, run_ledger},
+};
+
+/* A look without the writer's lock: usually nothing is due. */
+struct due_look {
+	const struct conf *conf;
+	struct wall_ms now;
+	bool due[NELEM(table)];
+};
+
+static enum store_rc
+look(struct txn *txn, void *arg)
+{
+	struct due_look *l = arg;
+
+	for (size_t i = 0; i < NELEM(table); i++) {
+		int64_t every = table[i].every_ms(l->conf);
+		struct job_row row;
+		enum store_rc rc = job_get(txn, table[i].id, &row);
+
+		if (rc != STORE_OK && rc != STORE_NONE)
+			return rc;
+		l->due[i] = every > 0 && (rc == STORE_NONE || row.due_ms <= l->now.v ||
+		                             row.due_ms > l->now.v + every);
+	}
+	return STORE_OK;
+}
+
+static enum store_rc
+claim(struct txn *txn, void *arg)
+{
+	struct chore_run *run = arg;
+
+	return job_claim(txn, run->claim.id, run->now, run->period_ms, &run->claim);
+}
+
+static enum store_rc
+done(struct txn *txn, void *arg)
+{
+	const struct chore_run *run = arg;
+	enum store_rc rc = job_done(txn, &run->claim, run->now);
+
+	return rc == STORE_NONE ? STORE_OK : rc;
+}
+
+static bool
+run_one(struct serve *s, const struct chore *chore, struct wall_ms now)
+{
+	struct chore_run run = {
+	    .s = s, .now = now, .claim = {.id = chore->id}, .period_ms = chore->every_ms(s->conf)};
+
+	if (env_update(s->env, claim, &run) != STORE_OK || !run.claim.claimed)
+		return false;
+	chore->run(&run);
+	run.now = clock_wall();
+	if (env_update(s->env, done, &run) != STORE_OK)
+		return false;
+	return true;
+}
+
+unsigned
+chores_run(struct serve *s, struct wall_ms now)
+{
+	struct due_look l = {.conf = s->conf, .now = now};
+	unsigned n = 0;
+
+	if (s->env == NULL || env_view(s->env, look, &l) != STORE_OK)
+		return 0;
+	for (size_t i = 0; i < NELEM(table); i++)
+		if (l.due[i])
+			n += run_one(s, &table[i], now);
+	return n;
+}
+
+struct census {
+	struct serve *s;
+	struct wall_ms now;
+	uint64_t order;
+	unsigned accounts, active;
+};
+
+static enum store_rc
+count(struct txn *txn, void *arg)
+{
+	struct census *census = arg;
+	const struct conf *conf = census->s->conf;
+	enum store_rc rc = tally_get(txn, TALLY_DEGRADE, &census->order);
+
+	census->accounts = census->active = 0;
+	for (size_t c = 0; c < conf->nchannels && rc == STORE_OK; c++)
+		for (size_t a = 0; a < conf->channels[c].naccounts; a++) {
+			struct account_row row;
+
+			if (account_get(txn, pool_ref(census->s->pool, c, a), &row) != STORE_OK)
+				continue;
+			census->accounts++;
+			census->active += conf->channels[c].accounts[a].enabled &&
+			                  health_state(&row, census->now) == HEALTH_ACTIVE;
+		}
+	return rc;
+}
+
+bool
+chores_degraded(struct serve *s, struct wall_ms now)
+{
+	struct census census = {.s = s, .now = now};
+
+	if (s->env == NULL || env_view(s->env, count, &census) != STORE_OK)
+		return false;
+	if (census.order != TALLY_DEGRADE_AUTO)
+		return census.order == TALLY_DEGRADE_ON;
+	return s->conf->degrade.below > 0 && census.accounts > 0 &&
+	       census.active < s->conf->degrade.below * census.accounts;
+}
