@@ -268,6 +268,7 @@ first_kept(struct txn *txn, uint16_t today, uint16_t *day_out)
 	uint64_t rows = 0;
 	unsigned day = today;
 
+	*day_out = today; /* stays whatever its size */
 	for (unsigned kept = 0; kept < LEDGER_KEEP_DAYS; kept++, day--) {
 		struct ledger_count count;
 		enum store_rc rc = count_get(txn, (uint16_t)day, &count);
@@ -275,7 +276,7 @@ first_kept(struct txn *txn, uint16_t today, uint16_t *day_out)
 		if (rc != STORE_OK)
 			return rc;
 		rows += count.rows;
-		if (kept > 0 && rows > LEDGER_ROWS)
+		if (rows > LEDGER_ROWS)
 			break;
 		*day_out = (uint16_t)day;
 		if (day == 0)
@@ -304,7 +305,7 @@ ledger_sweep(struct txn *txn, uint16_t today, unsigned most, unsigned *removed_o
 {
 	struct doomed d = {.n = 1};
 	unsigned removed = 0;
-	uint16_t kept = today;
+	uint16_t kept;
 	enum store_rc rc = first_kept(txn, today, &kept);
 
 	while (rc == STORE_OK && removed < most && kept > 0 && d.n > 0) {

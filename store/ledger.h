@@ -1,10 +1,10 @@
 /*
  * ledger - who used what and what it cost, a row for each UTC day, client, channel, account and model.
  *
- * Names are texts, so rows outlive a change of the configuration. Clients and models are named by callers: when a day has
- * LEDGER_DAY_ROWS rows, what would be a new one counts for client "(other)"; after as many again, for model "(other)" too;
- * after as many again, everything goes into one row. The sum of the rows is always the sum of what was added, up to
- * saturation.
+ * Names are texts, so rows outlive a change of the configuration. Clients and models are named by callers: when a day
+ * has LEDGER_DAY_ROWS rows, what would be a new one counts for client "(other)"; after as many again, for model
+ * "(other)" too; after as many again, everything goes into one row. The sum of the rows is always the sum of what was
+ * added, up to saturation.
  *
  * Rows      KEY_LEDGER day, hash (39 bits)  -> struct ledger_row and four texts, each with its end
  *           KEY_LEDGER day, all ones        -> number of the day's rows
@@ -17,7 +17,7 @@
 #include "store/env.h"
 
 #define LEDGER_DAY_ROWS 20000
-#define LEDGER_ROWS 1000000 /* about 200 MB: when there are more, whole days go, oldest first */
+#define LEDGER_ROWS 1000000 /* about 230 MB: when there are more, whole days go, oldest first */
 #define LEDGER_KEEP_DAYS 400
 #define LEDGER_NAME_MAX 255 /* bytes; longer names are cut */
 #define LEDGER_OTHER "(other)"

@@ -185,39 +185,47 @@ shard_key(uint64_t model_key, uint32_t number)
 	return model_key + 1 + number / PRICE_SHARD;
 }
 
+/* Smooth into the one entry of the model's array. */
+static enum store_rc
+entry_smooth(struct txn *txn, uint64_t key, unsigned at, struct price_entry seen,
+    const struct price_rule *rule)
+{
+	struct price_entry entries[PRICE_SHARD] = {0};
+	struct wall_ms now = {seen.at_ms};
+	struct env_bytes bytes;
+	unsigned n;
+	enum store_rc rc = shard_get(txn, key, &bytes, &n);
+
+	if (rc != STORE_OK && rc != STORE_NONE)
+		return rc;
+	if (n > 0)
+		memcpy(entries, bytes.p, n * sizeof *entries);
+	if (n <= at)
+		n = at + 1;
+	if (is_valid(&entries[at], rule->ttl_ms, now))
+		seen.micros = price_smooth(entries[at].micros, seen.micros, rule->alpha_ppm);
+	entries[at] = seen;
+	return txn_put(txn, key, entries, n * sizeof *entries);
+}
+
 enum store_rc
 price_observe(struct txn *txn, struct account_ref ref, const char *model, int64_t unit_micros,
     const struct price_rule *rule, struct wall_ms now)
 {
-	struct price_entry entries[PRICE_SHARD] = {0}, *entry = entries + ref.number % PRICE_SHARD;
+	struct price_entry seen = {unit_micros < PRICE_MOST ? unit_micros : PRICE_MOST, now.v};
 	size_t model_n = strlen(model);
-	struct env_bytes bytes;
 	uint64_t key;
-	unsigned n;
 	enum store_rc rc;
 
 	if (unit_micros < 0 || model_n == 0 || model_n > PRICE_MODEL_MAX ||
 	    ref.number / PRICE_SHARD >= SHARDS)
 		return STORE_OK;
-	if (unit_micros > PRICE_MOST)
-		unit_micros = PRICE_MOST;
 	rc = model_find(txn, ref.channel, model, &key);
 	if (rc == STORE_NONE)
 		rc = model_new(txn, ref.channel, model, key);
 	if (rc != STORE_OK)
 		return rc == STORE_NONE ? STORE_OK : rc;
-	rc = shard_get(txn, shard_key(key, ref.number), &bytes, &n);
-	if (rc != STORE_OK && rc != STORE_NONE)
-		return rc;
-	if (n > 0)
-		memcpy(entries, bytes.p, n * sizeof *entries);
-	if (n <= ref.number % PRICE_SHARD)
-		n = ref.number % PRICE_SHARD + 1;
-	entry->micros = is_valid(entry, rule->ttl_ms, now)
-	                    ? price_smooth(entry->micros, unit_micros, rule->alpha_ppm)
-	                    : unit_micros;
-	entry->at_ms = now.v;
-	return txn_put(txn, shard_key(key, ref.number), entries, n * sizeof *entries);
+	return entry_smooth(txn, shard_key(key, ref.number), ref.number % PRICE_SHARD, seen, rule);
 }
 
 enum store_rc
@@ -250,23 +258,28 @@ price_open(struct txn *txn, uint16_t channel, const char *model, int64_t ttl_ms,
 	*view_out = (struct price_view){
 	    .txn = txn,
 	    .key = rc == STORE_OK ? key : 0,
-	    .oldest_ms = oldest_ms(ttl_ms, now),
-	    .newest_ms = now.v + ttl_ms,
-	    .shard = UINT32_MAX,
+	    .valid_ms = (uint64_t)oldest_ms(ttl_ms, now),
+	    .ttl2_ms = (uint64_t)(now.v + ttl_ms - oldest_ms(ttl_ms, now)),
+	    .first = UINT64_MAX / 2,
 	};
 	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
-void
-price_load(struct price_view *view, uint32_t shard)
+bool
+price_load(struct price_view *view, uint32_t number)
 {
+	uint32_t first = number - number % PRICE_SHARD;
 	struct env_bytes bytes;
 
-	view->shard = shard;
-	view->n = 0;
-	if (shard < SHARDS &&
-	    shard_get(view->txn, view->key + 1 + shard, &bytes, &view->n) == STORE_OK)
-		view->entries = bytes.p;
+	if (view->first != first) {
+		view->first = first;
+		view->n = 0;
+		if (number / PRICE_SHARD < SHARDS &&
+		    shard_get(view->txn, shard_key(view->key, number), &bytes, &view->n) ==
+		        STORE_OK)
+			view->entries = bytes.p;
+	}
+	return number - first < view->n;
 }
 
 enum store_rc

@@ -1,8 +1,8 @@
 /*
  * price - what one model costs on one account: smoothed over its answers, forgotten after a while.
  *
- * The first part is arithmetic. The second keeps the prices so that a pick, which asks for one model on every account of a
- * channel, reads neighbours: one model's prices lie in an array by account number.
+ * The first part is arithmetic. The second keeps the prices so that a pick, which asks for one model on every account
+ * of a channel, reads neighbours: one model's prices lie in an array by account number.
  *
  * Rows      KEY_PRICE channel, hash of the model (26 bits), 0        -> the model's full name
  *           KEY_PRICE channel, hash of the model, 1 + number / 120   -> 120 x struct price_entry
@@ -71,30 +71,26 @@ enum store_rc price_get(struct txn *txn, struct account_ref ref, const char *mod
  */
 struct price_view {
 	struct txn *txn;
-	uint64_t key; /* of the model's first row; 0 = nothing is known of it */
-	int64_t oldest_ms, newest_ms;
-	uint32_t shard;
+	uint64_t key;               /* of the model's first row; 0 = nothing is known of it */
+	uint64_t valid_ms, ttl2_ms; /* an entry's time is valid from here, for so long */
+	uint64_t first;             /* the number that entries[0] is of */
 	unsigned n;
 	const unsigned char *entries;
 };
 enum store_rc price_open(struct txn *txn, uint16_t channel, const char *model, int64_t ttl_ms,
     struct wall_ms now, struct price_view *view_out) STORE_MUST_CHECK;
-/* For price_tier() alone. */
-void price_load(struct price_view *view, uint32_t shard);
+/* For price_tier() alone: load the entries around `number`. Is that one among them? */
+bool price_load(struct price_view *view, uint32_t number);
 
 static inline enum price_tier
 price_tier(struct price_view *view, uint32_t number)
 {
 	struct price_entry entry;
 
-	if (view->key == 0)
+	if (view->key == 0 || (number - view->first >= view->n && !price_load(view, number)))
 		return PRICE_UNMEASURED;
-	if (number / PRICE_SHARD != view->shard)
-		price_load(view, number / PRICE_SHARD);
-	if (number % PRICE_SHARD >= view->n)
-		return PRICE_UNMEASURED;
-	memcpy(&entry, view->entries + number % PRICE_SHARD * sizeof entry, sizeof entry);
-	if (entry.at_ms < view->oldest_ms || entry.at_ms > view->newest_ms)
+	memcpy(&entry, view->entries + (number - view->first) * sizeof entry, sizeof entry);
+	if ((uint64_t)entry.at_ms - view->valid_ms > view->ttl2_ms)
 		return PRICE_UNMEASURED;
 	return entry.micros == 0 ? PRICE_FREE : PRICE_PAID;
 }

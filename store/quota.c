@@ -63,6 +63,28 @@ static const enum quota_frees frees_of[] = {
     [QUOTA_TOTAL] = QUOTA_NEVER,
 };
 
+/* One that takes nothing needs room too, or it would fit for ever. */
+static inline bool
+has_room(int64_t limit, uint64_t used, uint64_t n)
+{
+	return limit == 0 || (used < (uint64_t)limit && n <= (uint64_t)limit - used);
+}
+
+/* The common answer of a long scan. */
+static bool
+fits_all(const struct quota_row *row, const struct quota_limits *limits, uint64_t n,
+    struct quota_time now)
+{
+	bool minute = row->minute == window(row->minute, now.minute);
+	bool day = row->day == window(row->day, now.day);
+
+	return has_room(limits->rpm, minute ? row->minute_requests : 0, 1) &&
+	       has_room(limits->tpm, minute ? row->minute_tokens : 0, n) &&
+	       has_room(limits->rpd, day ? row->day_requests : 0, 1) &&
+	       has_room(limits->tpd, day ? row->day_tokens : 0, n) &&
+	       has_room(limits->total_tokens, row->total_tokens, n);
+}
+
 struct quota_fit
 quota_fits(const struct quota_row *row, const struct quota_limits *limits, uint64_t tokens,
     struct quota_time now)
@@ -71,17 +93,15 @@ quota_fits(const struct quota_row *row, const struct quota_limits *limits, uint6
 	struct gauge gauges[QUOTA_TOTAL + 1];
 	struct quota_row copy = *row;
 
+	if (fits_all(row, limits, tokens, now))
+		return fit;
 	roll(&copy, now);
 	gauges_of(&copy, limits, gauges);
 	for (enum quota_limit i = QUOTA_RPM; i <= QUOTA_TOTAL; i++) {
-		/* a request takes something, or one of 0 tokens would fit for ever */
-		uint64_t n = i == QUOTA_RPM || i == QUOTA_RPD || tokens == 0 ? 1 : tokens;
-		uint64_t limit = (uint64_t)gauges[i].limit;
-		enum quota_frees frees = n > limit ? QUOTA_NEVER : frees_of[i];
+		uint64_t n = i == QUOTA_RPM || i == QUOTA_RPD ? 1 : tokens;
+		enum quota_frees frees = n > (uint64_t)gauges[i].limit ? QUOTA_NEVER : frees_of[i];
 
-		if (limit == 0 || (gauges[i].used < limit && n <= limit - gauges[i].used))
-			continue;
-		if (frees >= fit.frees)
+		if (!has_room(gauges[i].limit, gauges[i].used, n) && frees >= fit.frees)
 			fit = (struct quota_fit){i, frees};
 	}
 	return fit;

@@ -44,6 +44,8 @@ fits(void **state)
 	    {"and the worst", {.total_tokens = 5, .rpm = 1, .tpd = 9},
 	        {.minute_requests = 1, .day_tokens = 9, .total_tokens = 5}, 1, QUOTA_TOTAL,
 	        QUOTA_NEVER},
+	    {"of equal waits the later limit", {.rpd = 2, .tpd = 9},
+	        {.day_requests = 2, .day_tokens = 9}, 1, QUOTA_TPD, QUOTA_NEXT_DAY},
 	    {"minute over", {.rpm = 3, .tpm = 9},
 	        {.minute = MINUTE - 1, .minute_requests = 3, .minute_tokens = 9}, 9, QUOTA_FITS,
 	        QUOTA_NOW},
