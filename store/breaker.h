@@ -74,20 +74,20 @@ struct breaker_facts {
 /* What a step did. `text` goes into the log behind "channel [name] "; empty: nothing to say. */
 struct breaker_change {
 	bool write; /* the row must be put back */
-	bool moved; /* to another state, or open by another trigger: an event row */
+	bool moved; /* to another state: an event row */
 	bool warn;  /* level of the line: WARN, else INFO */
 	enum breaker_state from, to;
-	uint8_t trigger; /* that opened it, 0 where it was not opened */
+	uint8_t trigger; /* that opened it, also where it closes now */
 	int64_t old_until_ms, until_ms;
 	char text[160];
 };
 
+/* A permit's lease is taken with breaker_permit(). */
 enum breaker_answer {
 	BREAKER_YES = 0,
-	BREAKER_PERMIT =
-	    1,             /* half-open: go, as a probe; breaker_permit() when its lease is taken */
-	BREAKER_SPENT = 2, /* half-open: no, all probes are sent */
-	BREAKER_NO = 3,    /* open */
+	BREAKER_PERMIT = 1, /* half-open: go, as a probe */
+	BREAKER_SPENT = 2,  /* half-open: no, all probes are sent */
+	BREAKER_NO = 3,     /* open */
 };
 
 /* Bring the row up to date. To be called before breaker_admit(), in the same transaction. */

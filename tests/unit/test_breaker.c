@@ -232,8 +232,8 @@ test_steps(void **state)
 		            "moved %d warn %d, answer %d, '%s'\n",
 		    steps[i].what, breaker_state_name((enum breaker_state)row.state),
 		    breaker_trigger_name(row.trigger), (long long)(row.until_ms - T0), row.sent,
-		    row.ok, row.failed, row.round, change.write, change.moved, change.warn, answer,
-		    change.text);
+		    row.ok, row.failed, row.round, change.write, change.moved, change.warn,
+		    (int)answer, change.text);
 		bad++;
 	}
 	assert_int_equal(bad, 0);

@@ -90,6 +90,47 @@ test_life(void **state)
 	look(&row, &facts, 211100, "open: consecutive_fail (10 >= 10)");
 }
 
+/* Failures still in a long window when probes have passed are no news. */
+static void
+test_fresh_start(void **state)
+{
+	struct breaker_policy policy = standard;
+	struct breaker_facts facts = {true, true, 0, 0};
+	struct breaker_row row = {0};
+	struct breaker_outcome outcome = {
+	    .requests = true, .failed = true, .first_content_ms = 40000};
+	struct breaker_change change;
+	struct breaker_sums sums;
+	struct wall_ms now = {T0};
+
+	(void)state;
+	policy.error_window_ms = policy.latency_window_ms = 3600000;
+	policy.half_open_success = 1;
+	for (unsigned i = 0; i < 20; i++)
+		breaker_result(&row, &outcome, &policy, now, &change);
+	breaker_look(&row, &facts, &policy, now, &change);
+	assert_int_equal(row.state, BREAKER_OPEN);
+	now.v += 60000;
+	breaker_look(&row, &facts, &policy, now, &change);
+	breaker_permit(&row);
+	outcome = (struct breaker_outcome){.requests = true,
+	    .first_content_ms = 40000,
+	    .permit = true,
+	    .probe = BREAKER_PROBE_OK,
+	    .round = row.round};
+	breaker_result(&row, &outcome, &policy, now, &change);
+	assert_string_equal(change.text, "closed: probes passed (1/3)");
+	breaker_sums(&row, &policy, now, &sums);
+	assert_int_equal(sums.requests + sums.failures + sums.latency_n + sums.latency_sum_ms, 0);
+	/* leases that were taken before it opened come home late */
+	outcome =
+	    (struct breaker_outcome){.requests = true, .failed = true, .first_content_ms = -1};
+	for (unsigned i = 0; i < 50; i++)
+		breaker_result(&row, &outcome, &policy, now, &change);
+	breaker_look(&row, &facts, &policy, now, &change);
+	assert_int_equal(row.state, BREAKER_CLOSED);
+}
+
 static void
 test_override(void **state)
 {
@@ -419,6 +460,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_life),
+	    cmocka_unit_test(test_fresh_start),
 	    cmocka_unit_test(test_override),
 	    cmocka_unit_test(test_sequences),
 	    cmocka_unit_test(test_odd_settings),
