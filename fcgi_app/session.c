@@ -307,24 +307,22 @@ static struct span
 from_body(const struct session_source *from, struct arena *arena, enum session_kind *kind_out)
 {
 	const struct conf_strings *keys = &from->conf->sticky.keys;
+	const struct scan_value *previous = &from->read->previous_response_id;
 	struct extra extra = {.looked = false};
-	struct span value = {"", 0};
 
-	for (size_t i = 0; i < keys->n && value.n == 0; i++) {
+	for (size_t i = 0; i < keys->n; i++) {
 		const struct scan_value *known = dialect_value(from->read, keys->at[i]);
-
-		if (known == &from->read->previous_response_id)
-			break; /* the last of all anyway, and of its own kind */
-		value =
+		struct span value =
 		    known != NULL ? value_text(arena, known) : extra_value(&extra, from, i, arena);
+
 		if (known == &from->read->metadata_user_id)
 			value = session_part(arena, value);
+		*kind_out = known == previous ? SESSION_RESPONSE : SESSION_BODY;
+		if (value.n > 0)
+			return value;
 	}
-	*kind_out = SESSION_BODY;
-	if (value.n > 0)
-		return value;
 	*kind_out = SESSION_RESPONSE;
-	return value_text(arena, &from->read->previous_response_id);
+	return value_text(arena, previous);
 }
 
 void

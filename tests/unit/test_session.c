@@ -89,7 +89,7 @@ world_new(void)
 	struct world *w = calloc(1, sizeof *w);
 
 	assert_non_null(w);
-	w->arena = arena_new(1 << 20);
+	w->arena = arena_new(4 << 20);
 	w->conf.sticky.headers = (struct conf_strings){default_headers, NELEM(default_headers)};
 	w->conf.sticky.keys = (struct conf_strings){default_keys, NELEM(default_keys)};
 	return w;
@@ -217,24 +217,48 @@ nothing_is_shared(void **state)
 				fail_msg("%u and %u", j, i);
 }
 
+/* Of an over-long value the bytes of the request count, escapes and all. */
 static void
-long_values_are_told_apart(void **state)
+long_values_are_hashed_whole(void **state)
 {
 	struct world *w = world_new();
 	const char *none[2] = {NULL, NULL};
-	char *more = arena_alloc(w->arena, 200000);
-	struct session_key a, b;
+	size_t n = 199980;
+	char *value = arena_alloc(w->arena, n + 1);
 
 	(void)state;
-	memset(more, 'x', 199990);
-	memcpy(more, "\"session_id\":\"", 14);
-	strcpy(more + 199980, "A\"");
-	a = key_of_request(w, "alice", none, more);
-	more[199980] = 'B';
-	b = key_of_request(w, "alice", none, more);
-	assert_int_equal(a.kind, SESSION_BODY);
-	assert_int_equal(b.kind, SESSION_BODY);
-	assert_memory_not_equal(a.hash, b.hash, sizeof a.hash);
+	memset(value, 'x', n);
+	memcpy(value, "\\u0061", 6);
+	for (char last = 'A'; last <= 'B'; last++) {
+		struct session_key got, want;
+
+		value[n - 1] = last;
+		got = key_of_request(
+		    w, "alice", none, arena_print(w->arena, "\"session_id\":\"%s\"", value));
+		session_name(&counted, SPAN("alice"), SESSION_BODY, text_span(value), &want);
+		assert_memory_equal(&got, &want, sizeof got);
+	}
+	world_end(w);
+}
+
+/* In the list of keys it stays what it is: an id that a response may have given. */
+static void
+previous_response_id_has_its_kind(void **state)
+{
+	static struct span own_keys[] = {S("previous_response_id"), S("session_id")};
+	struct world *w = world_new();
+	const char *none[2] = {NULL, NULL};
+	struct session_key got, want;
+
+	(void)state;
+	w->conf.sticky.keys = (struct conf_strings){own_keys, NELEM(own_keys)};
+	got =
+	    key_of_request(w, "alice", none, "\"session_id\":\"s\",\"previous_response_id\":\"r\"");
+	session_name(&counted, SPAN("alice"), SESSION_RESPONSE, SPAN("r"), &want);
+	assert_memory_equal(&got, &want, sizeof got);
+	got = key_of_request(w, "alice", none, "\"session_id\":\"s\"");
+	session_name(&counted, SPAN("alice"), SESSION_BODY, SPAN("s"), &want);
+	assert_memory_equal(&got, &want, sizeof got);
 	world_end(w);
 }
 
@@ -376,7 +400,8 @@ main(void)
 	    cmocka_unit_test(keys_of_requests),
 	    cmocka_unit_test(hashes_are_kept),
 	    cmocka_unit_test(nothing_is_shared),
-	    cmocka_unit_test(long_values_are_told_apart),
+	    cmocka_unit_test(long_values_are_hashed_whole),
+	    cmocka_unit_test(previous_response_id_has_its_kind),
 	    WITH_DIR(the_secret_is_made_once),
 	    WITH_DIR(all_get_the_same_secret),
 	    WITH_DIR(bad_secrets_are_refused),

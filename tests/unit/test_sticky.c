@@ -355,6 +355,52 @@ sweeping(void **state)
 	env_close(&env);
 }
 
+/* Every second row of a crowded home has expired. */
+static enum store_rc
+sweep_crowd(struct txn *txn, void *arg)
+{
+	unsigned *left = arg;
+	uint64_t next = 1;
+	enum store_rc rc = STORE_OK;
+
+	for (unsigned c = 0; c < CROWD && rc == STORE_OK; c++) {
+		uint8_t key[STICKY_KEY_BYTES];
+		struct sticky_id id = {key, CHANNEL, {T0 + (c % 2) * 10}, TTL};
+
+		key_crowded(key, 0, c);
+		rc = sticky_put(txn, &id, c);
+	}
+	if (rc == STORE_OK)
+		rc = sticky_sweep(txn, (struct wall_ms){T0 + TTL}, 100, 0, &next);
+	*left = 0;
+	for (unsigned c = 0; c < CROWD && rc == STORE_OK; c++) {
+		uint8_t key[STICKY_KEY_BYTES];
+		struct sticky_id id = {key, CHANNEL, {T0 + TTL}, TTL};
+		struct sticky_row row;
+
+		key_crowded(key, 0, c);
+		*left += sticky_get(txn, &id, &row) == STORE_OK && row.account == c;
+	}
+	return rc == STORE_OK && next != 0 ? STORE_BAD : rc;
+}
+
+static void
+sweeping_a_crowd(void **state)
+{
+	struct env *env = store_dir_open(*state);
+	struct model *m = calloc(1, sizeof *m);
+	unsigned left;
+
+	assert_int_equal(env_update(env, sweep_crowd, &left), STORE_OK);
+	assert_int_equal(left, CROWD / 2);
+	assert_int_equal(env_view(env, check_model, m), STORE_OK);
+	assert_int_equal(m->rows, CROWD / 2);
+	assert_int_equal(m->tally, CROWD / 2);
+	assert_memory_equal(m->counts, m->seen, sizeof m->counts);
+	free(m);
+	env_close(&env);
+}
+
 static enum store_rc
 pretend_full(struct txn *txn, void *arg)
 {
@@ -488,6 +534,7 @@ main(void)
 	    WITH_DIR(bindings),
 	    WITH_DIR(crowded_homes),
 	    WITH_DIR(sweeping),
+	    WITH_DIR(sweeping_a_crowd),
 	    WITH_DIR(a_full_table),
 	    WITH_DIR(one_of_eight_binds),
 	};
