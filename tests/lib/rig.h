@@ -166,7 +166,7 @@ rig_rest_model(
 	struct rig_state s = {.pool = rig->pool, .account = account, .pair = {.row = *row}};
 	struct rig_state old = rig_state(rig, account, model);
 
-	strcpy(s.pair.model, model);
+	snprintf(s.pair.model, sizeof s.pair.model, "%s", model);
 	OK(env_update(rig->env, rig_pair_put, &s));
 	old.row.flags |= ACCOUNT_MODELS;
 	rig_put(rig, account, &old.row);
