@@ -175,10 +175,12 @@ rig_rest_model(
 static inline enum store_rc
 rig_free_slot(struct txn *txn, void *arg)
 {
-	return slot_free(txn, arg);
+	enum store_rc rc = slot_free(txn, arg);
+
+	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
-/* Give a lease back without a settlement. */
+/* Give a lease back, if there is one, without a settlement. */
 static inline void
 rig_release(const struct rig *rig, struct slot *slot)
 {
