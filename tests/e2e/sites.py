@@ -97,7 +97,8 @@ def main(kind, directory, port, workers):
     modules, own = APACHE_MODULES.split() + ["proxy", "proxy_fcgi"], ""
     if kind == "apache-fcgid":
         modules[-2:] = ["fcgid"]
-        own = f"FcgidIPCDir {directory}/run\nFcgidProcessTableFile {directory}/run/shm"
+        own = f"FcgidIPCDir {directory}/run\nFcgidProcessTableFile {directory}/run/shm\n"
+        own += "FcgidSpawnScore 0\nFcgidTerminationScore 0"  # as apache/README.md says
     values["modules"] = "\n".join(
         f"LoadModule {m}_module /usr/lib/apache2/modules/mod_{m}.so" for m in modules
     )

@@ -7,7 +7,13 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "kind,share", [("lighttpd-external", 1.0), ("lighttpd-spawn", 0.2), ("apache-proxy", 0.2)]
+    "kind,share",
+    [
+        ("lighttpd-external", 1.0),
+        ("lighttpd-spawn", 0.2),
+        ("apache-proxy", 0.2),
+        ("apache-fcgid", 0.2),
+    ],
 )
 def test_killed_workers(kind, share):
     kill60.run(max(5, share * float(os.environ.get("SECONDS", 60))), kind)

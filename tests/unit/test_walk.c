@@ -83,13 +83,6 @@ take_step(struct walk *w, size_t account, const struct step *step)
 	w->outcome.status = step->status;
 }
 
-/* The texts of a finding have room for it. */
-static void
-set_text(char *dst, const char *text)
-{
-	memcpy(dst, text, strlen(text) + 1);
-}
-
 static void
 test_ways(void **state)
 {
@@ -249,7 +242,8 @@ test_ends(void **state)
 		if (ends[i].last.verdict != VERDICT_OK)
 			take_step(&w, 0, &ends[i].last);
 		w.outcome.transport = ends[i].transport;
-		set_text(w.outcome.finding.message, ends[i].message);
+		snprintf(w.outcome.finding.message, sizeof w.outcome.finding.message, "%s",
+		    ends[i].message);
 		end = walk_end(&w, (struct wall_ms){NOW});
 		if (end.status != ends[i].status || (end.code == NULL) != (ends[i].code == NULL) ||
 		    (end.code != NULL && strcmp(end.code, ends[i].code) != 0) ||
@@ -271,8 +265,9 @@ test_upstreams_code(void **state)
 
 	(void)state;
 	take_step(&w, 0, &(struct step){VERDICT_CONTEXT_LENGTH, 502});
-	set_text(w.outcome.finding.code, "context_length_exceeded");
-	set_text(w.outcome.finding.message, "maximum context length");
+	snprintf(w.outcome.finding.code, sizeof w.outcome.finding.code, "context_length_exceeded");
+	snprintf(
+	    w.outcome.finding.message, sizeof w.outcome.finding.message, "maximum context length");
 	end = walk_end(&w, (struct wall_ms){NOW});
 	assert_int_equal(end.status, 400);
 	assert_string_equal(end.code, "context_length_exceeded");
