@@ -1,6 +1,7 @@
 #include "pick.h"
 
 #include "lib/rig.h"
+#include "store/journal.h"
 #include "verdict.h"
 
 #define S 1000LL
@@ -341,7 +342,30 @@ test_insist(void **state)
 	}
 }
 
-/* Deadlines that a wrong clock wrote: no account is lost for years. */
+struct told {
+	unsigned n;
+	struct journal_row last;
+};
+
+static bool
+tell(uint64_t sequence, const struct journal_row *row, void *arg)
+{
+	struct told *told = arg;
+
+	(void)sequence;
+	told->n++;
+	told->last = *row;
+	return true;
+}
+
+static enum store_rc
+read_journal(struct txn *txn, void *arg)
+{
+	((struct told *)arg)->n = 0;
+	return journal_walk(txn, 0, tell, arg);
+}
+
+/* Deadlines that a wrong clock wrote are cut to what settings allow, once, and told: no account is lost for years. */
 static void
 test_wrong_clock(void **state)
 {
@@ -349,18 +373,53 @@ test_wrong_clock(void **state)
 	    .cool_kind = VERDICT_SOFT_RATE,
 	    .cool_until_ms = RIG_NOW + 20 * YEAR,
 	    .breaker_until_ms = RIG_NOW + 20 * YEAR};
+	struct cooldown_row pair = {.kind = VERDICT_MODEL_RATE, .until_ms = RIG_NOW + 20 * YEAR};
 	struct pick_wish wish;
+	struct told told;
 	struct rig rig;
 
 	rig_open(&rig, *state, CHANNEL(POOL("'all_cooling': 'off'"), A));
 	rig_put(&rig, 0, &row);
+	rig_rest_model(&rig, 0, "m", &pair);
+	wish = rig_wish(&rig, "m");
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(rig_take(&rig, &wish), -1);
+		assert_int_equal(rig.reason.earliest.v, RIG_NOW + 25 * H);
+		rig.now.v += S;
+	}
+	assert_int_equal(rig_state(&rig, 0, "m").row.cool_until_ms, RIG_NOW + 25 * H);
+	assert_int_equal(rig_state(&rig, 0, "m").row.breaker_until_ms, RIG_NOW + 6 * H);
+	assert_int_equal(rig_state(&rig, 0, "m").pair.row.until_ms, RIG_NOW + 25 * H);
+	OK(env_view(rig.env, read_journal, &told));
+	assert_int_equal(told.n, 2); /* the account, and the model on it */
+	assert_string_equal(told.last.channel, "oa");
+	assert_string_equal(told.last.account, "a");
+	assert_string_equal(told.last.model, "m");
+	assert_string_equal(told.last.cause, "clock");
+	assert_int_equal(told.last.old_until_ms, RIG_NOW + 20 * YEAR);
+	assert_int_equal(told.last.new_until_ms, RIG_NOW + 25 * H);
+	rig.now.v = RIG_NOW + 25 * H;
+	assert_int_equal(rig_take(&rig, &wish), 0);
+	rig_close(&rig);
+}
+
+/* As long as the longest setting is no wrong clock. */
+static void
+test_long_settings(void **state)
+{
+	struct account_row row = {.version = 1, .cool_until_ms = RIG_NOW + 900 * H};
+	struct account_row broken = {.version = 1, .breaker_until_ms = RIG_NOW + 6 * H};
+	struct pick_wish wish;
+	struct rig rig;
+
+	rig_open(&rig, *state,
+	    CHANNEL(POOL("'all_cooling': 'off'") "'cooldown': {'stated_max': '40d'},", TWO));
+	rig_put(&rig, 0, &row);
+	rig_put(&rig, 1, &broken);
 	wish = rig_wish(&rig, "");
 	assert_int_equal(rig_take(&rig, &wish), -1);
-	if (rig.reason.earliest.v > RIG_NOW + 25 * H)
-		fail_msg(
-		    "comes back in %lld hours", (long long)(rig.reason.earliest.v - RIG_NOW) / H);
-	rig.now.v += 26 * H;
-	assert_int_equal(rig_take(&rig, &wish), 0);
+	assert_int_equal(rig_state(&rig, 0, "").row.cool_until_ms, RIG_NOW + 900 * H);
+	assert_int_equal(rig_state(&rig, 1, "").row.breaker_until_ms, RIG_NOW + 6 * H);
 	rig_close(&rig);
 }
 
@@ -377,6 +436,7 @@ main(void)
 	    TXN_TEST(test_probe_of_full),
 	    TXN_TEST(test_insist),
 	    TXN_TEST(test_wrong_clock),
+	    TXN_TEST(test_long_settings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
