@@ -5,17 +5,6 @@
 
 #include <string.h>
 
-/* Longest rest that any setting allows: a row beyond it was written by a wrong clock. */
-static int64_t
-most_rest_ms(const struct conf_policy *policy)
-{
-	int64_t most = 25 * 3600 * 1000; /* hard_credit_until on the longest day */
-
-	if (policy->cooldown.stated_max_ms > most)
-		most = policy->cooldown.stated_max_ms;
-	return policy->cooldown.soft_rate_max_ms > most ? policy->cooldown.soft_rate_max_ms : most;
-}
-
 static enum store_rc
 view_open(struct pick_view *v)
 {
@@ -180,6 +169,18 @@ reason_of(const struct pick_view *v)
 	return PICK_NOBODY;
 }
 
+/* This account or none: tried and resting as it may be, but within its limit. */
+static enum pick_result
+insist(struct pick_view *v, size_t account)
+{
+	uint32_t number = v->pc->numbers[account];
+	enum score_out out = v->pc->judged[account];
+
+	if (out != SCORE_IN && out != SCORE_COOLING && out != SCORE_TRIED)
+		return reason_of(v);
+	return pick_has_room(v, &v->pc->seats[number], number) ? PICK_TAKEN : PICK_FULL;
+}
+
 struct choice {
 	size_t account;
 	enum slot_kind kind;
@@ -199,10 +200,7 @@ choose(struct pick_view *v, struct choice *choice_out)
 		return rc;
 	*choice_out = (struct choice){.kind = SLOT_REQUEST, .account = v->wish->insist};
 	if (v->wish->insist != PICK_ANY) {
-		enum score_out out = v->pc->judged[v->wish->insist];
-		bool may = out == SCORE_IN || out == SCORE_COOLING || out == SCORE_TRIED;
-
-		v->reason.result = may ? PICK_TAKEN : reason_of(v);
+		v->reason.result = insist(v, v->wish->insist);
 		return STORE_OK;
 	}
 	rc = each_account(v, &board, visit_offer);
@@ -282,10 +280,10 @@ view_init(struct pick_view *v, struct txn *txn, const struct slot *slot,
 	v->pc = &wish->pool->channels[wish->channel];
 	v->now = now;
 	v->model = text_span(wish->model);
-	v->most_rest_ms = most_rest_ms(&v->channel->policy);
+	pick_limits(v);
 	v->reason = (struct pick_reason){.result = PICK_NOBODY};
 	v->has_probe = false;
-	v->ndead = 0;
+	v->ndead = v->nstrange = 0;
 	v->slots = wish->pool->slots;
 	v->slots->n = 0;
 }
@@ -305,6 +303,8 @@ pick_in(struct txn *txn, void *arg)
 		rc = choose(&v, &choice);
 	if (rc == STORE_OK)
 		rc = free_dead(&v);
+	if (rc == STORE_OK && v.nstrange > 0)
+		rc = pick_mend(&v);
 	if (rc == STORE_OK && v.reason.result == PICK_TAKEN)
 		rc = take(&v, &choice, &job->lease);
 	view_close(&v);

@@ -34,12 +34,23 @@ live_leases(struct pick_view *v, uint32_t number)
 	return live;
 }
 
-static bool
-is_full(struct pick_view *v, const struct pool_seat *seat, uint32_t number)
+bool
+pick_has_room(struct pick_view *v, const struct pool_seat *seat, uint32_t number)
 {
 	if (seat->limit == 0 || v->pc->in_flight[number] < seat->limit)
-		return false;
-	return live_leases(v, number) >= seat->limit;
+		return true;
+	return live_leases(v, number) < seat->limit;
+}
+
+/* A deadline as far ahead as is allowed; the account is remembered for mending if it was further. */
+static int64_t
+clamp(struct pick_view *v, uint32_t number, int64_t until_ms, int64_t most_ms)
+{
+	int64_t clamped = cooldown_clamp_ms(until_ms, most_ms, v->now);
+
+	if (clamped != until_ms && v->nstrange < NELEM(v->strange))
+		v->strange[v->nstrange++] = number;
+	return clamped;
 }
 
 /* How this model rests on the account; *until_ms and *guessed as the row says. */
@@ -51,7 +62,7 @@ judge_model(struct pick_view *v, uint32_t number, int64_t *until_ms, bool *guess
 
 	if (cooldown_get(v->txn, ref, v->wish->model, &pair) != STORE_OK)
 		return SCORE_IN;
-	*until_ms = cooldown_clamp_ms(pair.row.until_ms, v->most_rest_ms, v->now);
+	*until_ms = clamp(v, number, pair.row.until_ms, v->most_rest_ms);
 	if (*until_ms <= v->now.v)
 		return SCORE_IN;
 	*guessed = pair.row.guessed;
@@ -81,21 +92,28 @@ enum probing {
 	PROBE_NEVER,   /* out of credit */
 };
 
-/* The account that comes back first, of those that a probe may try before their time. */
-static void
-note_rest(struct pick_view *v, size_t at, int64_t until_ms, enum probing probing)
+static bool
+may_probe(const struct pick_view *v, size_t at, enum probing probing)
 {
 	int all_cooling = v->channel->policy.pool.all_cooling;
 
+	return probing != PROBE_NEVER && all_cooling != CONF_COOLING_OFF &&
+	       (probing == PROBE_GUESSED || all_cooling == CONF_COOLING_ANY) &&
+	       !was_tried(v->wish, at);
+}
+
+/* The account that comes back first, of those that a probe may try before their time. */
+static void
+note_rest(struct pick_view *v, const struct pool_seat *seat, uint32_t number, int64_t until_ms,
+    enum probing probing)
+{
 	if (v->reason.earliest.v == 0 || until_ms < v->reason.earliest.v)
 		v->reason.earliest.v = until_ms;
-	if (probing == PROBE_NEVER || all_cooling == CONF_COOLING_OFF || was_tried(v->wish, at) ||
-	    (probing == PROBE_STATED && all_cooling == CONF_COOLING_GUESSED))
-		return;
-	if (v->has_probe && until_ms >= v->probe_until_ms)
+	if (!may_probe(v, seat->index, probing) ||
+	    (v->has_probe && until_ms >= v->probe_until_ms) || !pick_has_room(v, seat, number))
 		return;
 	v->has_probe = true;
-	v->probe = at;
+	v->probe = seat->index;
 	v->probe_until_ms = until_ms;
 }
 
@@ -114,12 +132,14 @@ static enum score_out
 judge_rest(struct pick_view *v, const struct pool_seat *seat, uint32_t number,
     const struct account_row *row)
 {
-	int64_t cool = cooldown_clamp_ms(row->cool_until_ms, v->most_rest_ms, v->now);
-	int64_t until = cool > row->breaker_until_ms ? cool : row->breaker_until_ms;
+	int64_t cool = clamp(v, number, row->cool_until_ms, v->most_rest_ms);
+	int64_t until = clamp(v, number, row->breaker_until_ms, v->most_backoff_ms);
 	int64_t model_until = 0;
 	bool cools = cool > v->now.v, model_guessed = true;
 	enum score_out out = SCORE_IN;
 
+	if (cool > until)
+		until = cool;
 	if (row->flags & ACCOUNT_MODELS)
 		out = judge_model(v, number, &model_until, &model_guessed);
 	if (out == SCORE_MODEL_MISSING)
@@ -127,7 +147,7 @@ judge_rest(struct pick_view *v, const struct pool_seat *seat, uint32_t number,
 	if (until > v->now.v)
 		out = cools ? SCORE_COOLING : SCORE_BREAKER;
 	if (out != SCORE_IN)
-		note_rest(v, seat->index, until > model_until ? until : model_until,
+		note_rest(v, seat, number, until > model_until ? until : model_until,
 		    probing_of(row, cools, model_guessed));
 	return out;
 }
@@ -150,7 +170,7 @@ pick_judge(struct pick_view *v, const struct pool_seat *seat, uint32_t number,
 		out = judge_rest(v, seat, number, row);
 	if (out == SCORE_IN && v->wish->ntried > 0 && was_tried(v->wish, seat->index))
 		out = SCORE_TRIED;
-	if (out == SCORE_IN && is_full(v, seat, number))
+	if (out == SCORE_IN && !pick_has_room(v, seat, number))
 		out = SCORE_FULL;
 	return out;
 }
