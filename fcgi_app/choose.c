@@ -265,15 +265,20 @@ ask_breaker(struct choose *c, enum breaker_answer *answer_out)
 	return STORE_OK;
 }
 
+/* This account or none: tried and resting as it may be, but within its limit. */
 static void
 choose_insisted(struct choose *c, struct choose_one *choice_out)
 {
-	enum score_out out = c->j.pc->judged[c->j.wish->insist];
+	size_t account = c->j.wish->insist;
+	enum score_out out = c->j.pc->judged[account];
 
-	*choice_out = (struct choose_one){c->j.wish->insist, SLOT_REQUEST};
-	c->j.reason.result = out == SCORE_IN || out == SCORE_COOLING || out == SCORE_TRIED
-	                         ? PICK_TAKEN
-	                         : reason_of(&c->j);
+	*choice_out = (struct choose_one){account, SLOT_REQUEST};
+	if (out != SCORE_IN && out != SCORE_COOLING && out != SCORE_TRIED)
+		c->j.reason.result = reason_of(&c->j);
+	else if (judge_has_room(&c->j, &c->j.pc->seats[c->j.pc->numbers[account]]))
+		c->j.reason.result = PICK_TAKEN;
+	else
+		c->j.reason.result = PICK_FULL;
 }
 
 /* The session's own account, if it can serve. */

@@ -147,6 +147,8 @@ pick_in(struct txn *txn, void *arg)
 		rc = choose_account(&c, &choice);
 	if (rc == STORE_OK)
 		rc = judge_free_dead(&c.j);
+	if (rc == STORE_OK && c.j.nstrange > 0)
+		rc = judge_mend(&c.j);
 	if (rc == STORE_OK)
 		rc = obey_queue(&c);
 	if (rc == STORE_OK && c.j.reason.result == PICK_TAKEN)

@@ -95,7 +95,7 @@ fixed(struct txn *txn, void *arg)
 	assert_int_equal(account_note_get(txn, ref, &note), STORE_NONE);
 	assert_int_equal(note.version, 1);
 	assert_string_equal(note.reason, "");
-	strcpy(note.reason, "why");
+	snprintf(note.reason, sizeof note.reason, "why");
 	OK(account_note_put(txn, ref, &note));
 	OK(account_note_get(txn, ref, &note));
 	assert_string_equal(note.reason, "why");
