@@ -116,7 +116,7 @@ stand_in_queue(struct serve_job *j, uint32_t mark, struct why *why)
 	if (w->queue_until.v == 0)
 		w->queue_until.v = now.v + w->channel->policy.pool.queue_timeout_ms;
 	while (now.v < w->queue_until.v && now.v < look.v) {
-		watch_sleep(j->s->watch, 0, clock_mono);
+		watch_signals(j->s->watch, now);
 		watch_client(j->s->watch, now);
 		if (j->s->watch->client_gone || j->s->watch->stopping)
 			break;
