@@ -41,7 +41,9 @@ obey_queue(struct choose *c)
 			return rc;
 		c->j.reason.result = PICK_FULL;
 	}
-	if (c->j.reason.result != PICK_FULL || !c->j.wish->may_queue)
+	if (c->j.reason.result != PICK_FULL) /* who waited has nothing to wait for any more */
+		return queue_leave(c->j.txn, &who, &c->j.reason.wake);
+	if (!c->j.wish->may_queue)
 		return rc;
 	rc = queue_join(c->j.txn, &who, (unsigned)c->j.channel->policy.pool.queue_size, &before);
 	if (rc == STORE_OK)

@@ -121,7 +121,7 @@ wait_turn(struct serve_job *j, uint32_t mark, struct mono_ms until)
 	struct mono_ms now = clock_mono(), look = {now.v + QUEUE_LOOK_MS};
 
 	while (now.v < until.v && now.v < look.v) {
-		watch_sleep(j->s->watch, 0, clock_mono);
+		watch_signals(j->s->watch, now);
 		watch_client(j->s->watch, now);
 		if (nobody_waits(j))
 			return QUEUE_LEAVES;
