@@ -120,11 +120,18 @@ quota_event(struct settle_job *job)
 static enum store_rc
 charge(struct txn *txn, struct settle_job *job)
 {
+	static const struct dialect_usage none = {.prompt = -1,
+	    .completion = -1,
+	    .cached = -1,
+	    .cache_write = -1,
+	    .reasoning = -1,
+	    .total = -1};
+	const struct dialect_usage *usage = job->outcome->usage;
 	struct charge c = {
 	    .conf = job->pool->conf,
 	    .lease = job->lease,
 	    .verdict = job->outcome->finding->verdict,
-	    .usage = job->outcome->usage,
+	    .usage = usage == NULL ? &none : usage,
 	    .client = job->outcome->client,
 	    .model = job->outcome->model,
 	    .sent = job->outcome->sent,
