@@ -28,7 +28,10 @@ def test_plain(stage):
 
 
 def test_answer_bytes_pass_unchanged(stage):
-    body = b'{"choices" : [ {"index":0,"message":{"role":"assistant","content":"\\u00e9 \xc3\xa9 1e3"}, "n": 1.0}],"x":1e400}'
+    body = (
+        b'{"choices" : [ {"index":0,"message":{"role":"assistant",'
+        b'"content":"\\u00e9 \xc3\xa9 1e3"}, "n": 1.0}],"x":1e400}'
+    )
     stage.up.default(answers.plain(body))
     assert stage.chat().body == body
 
@@ -225,8 +228,8 @@ def test_client_leaves_before_the_first_byte(stage):
     body = json.dumps(question(model="solo", stream=True)).encode()
     with socket.create_connection(("127.0.0.1", stage.port)) as client:
         client.sendall(
-            b"POST /llm/v1/chat/completions HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n%s"
-            % (bearer_line().encode(), len(body), body)
+            b"POST /llm/v1/chat/completions HTTP/1.1\r\nHost: x\r\n%s\r\n"
+            b"Content-Length: %d\r\n\r\n%s" % (bearer_line().encode(), len(body), body)
         )
         stage.up.wait_for(1, "up-key-solo")
     wait_until(lambda: stage.up.last.aborted_at, 2, "the upstream transfer is ended")
@@ -245,7 +248,7 @@ def test_heartbeat(stage):
 
 
 def test_killed_worker(stage):
-    """The client sees an error or a broken end, never a good one; the lease is free at the next pick."""
+    """An error or a broken end, never a good one; the lease is free at the next pick."""
     gate = Gate(*texts(4)).let(2)
     stage.up.default(gate, "up-key-solo")
     live = stage.stream(model="solo").until(b"t0")

@@ -1,4 +1,4 @@
-"""The web server restarts gracefully while a stream runs: the stream goes on, new requests are served meanwhile."""
+"""The web server restarts gracefully: a running stream goes on, new requests are served."""
 
 import signal
 import time
