@@ -16,9 +16,16 @@ dir=$(mktemp -d /tmp/sluice-demo.XXXXXX)
 provider='' web=''
 clean() {
 	trap - EXIT INT TERM
+	gate=$([ -z "$web" ] || pgrep -P "$web" || :)
 	[ -z "$web" ] || kill "$web" 2>/dev/null || :
 	[ -z "$provider" ] || kill "$provider" 2>/dev/null || :
 	wait 2>/dev/null || :
+	# the gateway ends after its server, and writes into its state until then
+	n=0
+	while [ -n "$gate" ] && [ $n -lt 50 ] && ps -p "$gate" >/dev/null; do
+		n=$((n + 1))
+		sleep 0.1
+	done
 	rm -rf "$dir"
 }
 trap clean EXIT

@@ -86,30 +86,30 @@ forward_conclude(struct transfer *t, const struct upstream_end *end)
 		    t->out->finding.message, sizeof t->out->finding.message, text_span(end->text));
 }
 
+static void
+end_in_error(const struct transfer *t)
+{
+	const struct classify_finding *f = &t->out->finding;
+	int status = t->out->stopped ? 503 : verdict_table[f->verdict].status;
+	struct span message =
+	    text_span(f->message[0] != '\0' ? f->message : "the upstream broke off the answer");
+
+	respond_error_event(t->task->respond, status > 0 ? status : 502,
+	    f->code[0] != '\0' ? f->code : "upstream_error", message);
+}
+
 void
 forward_close(struct transfer *t)
 {
-	const struct classify_finding *f = &t->out->finding;
+	enum verdict verdict = t->out->finding.verdict;
 	struct respond *r = t->task->respond;
-	int status = f->verdict == VERDICT_OK               ? 200
-	             : t->out->stopped                      ? 503
-	             : verdict_table[f->verdict].status > 0 ? verdict_table[f->verdict].status
-	                                                    : 502;
 
-	if (!forward_committed(t) || r->gone ||
-	    (f->verdict == VERDICT_CANCELLED && !t->out->stopped))
+	if (!forward_committed(t) || r->gone || (verdict == VERDICT_CANCELLED && !t->out->stopped))
 		return;
 	if (!t->last_ends_blank)
 		respond_bytes(r, SPAN("\n\n"));
-	if (f->verdict == VERDICT_OK && t->out->tap.ended)
-		return;
-	if (f->verdict == VERDICT_OK) {
+	if (verdict != VERDICT_OK && !t->error_relayed)
+		end_in_error(t);
+	else if (verdict == VERDICT_OK && !t->out->tap.ended)
 		respond_bytes(r, text_span(t->task->dialect->end_marker));
-	} else if (!t->error_relayed) {
-		struct span message = text_span(
-		    f->message[0] != '\0' ? f->message : "the upstream broke off the answer");
-
-		respond_error_event(
-		    r, status, f->code[0] != '\0' ? f->code : "upstream_error", message);
-	}
 }

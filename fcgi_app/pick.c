@@ -1,46 +1,12 @@
 #include "pick.h"
 
-#include "store/cooldown.h"
+#include "pick_view.h"
 #include "store/tally.h"
-#include "verdict.h"
 
 #include <string.h>
 
-#define DEAD_MAX 64 /* the rest is freed by the next picks */
-
-/* One pick's view of its channel. */
-struct view {
-	struct txn *txn;
-	const struct slot *slot;
-	const struct pick_wish *wish;
-	const struct conf_channel *channel;
-	struct pool_channel *pc;
-	struct wall_ms now;
-	struct span model;
-	int64_t most_rest_ms;
-	struct slot_list *slots;
-	struct pick_reason reason;
-	/* the best account for a probe while all are cooling */
-	bool has_probe;
-	size_t probe;
-	int64_t probe_until_ms;
-	uint32_t dead[DEAD_MAX]; /* account numbers with leases of dead workers */
-	unsigned ndead;
-};
-
-/* Longest rest that any setting allows: a row beyond it was written by a wrong clock. */
-static int64_t
-most_rest_ms(const struct conf_policy *policy)
-{
-	int64_t most = 25 * 3600 * 1000; /* hard_credit_until on the longest day */
-
-	if (policy->cooldown.stated_max_ms > most)
-		most = policy->cooldown.stated_max_ms;
-	return policy->cooldown.soft_rate_max_ms > most ? policy->cooldown.soft_rate_max_ms : most;
-}
-
 static enum store_rc
-view_open(struct view *v)
+view_open(struct pick_view *v)
 {
 	enum store_rc rc = slot_walk(v->txn, v->slots);
 
@@ -56,7 +22,7 @@ view_open(struct view *v)
 }
 
 static void
-view_close(struct view *v)
+view_close(struct pick_view *v)
 {
 	for (unsigned i = 0; i < v->slots->n; i++) {
 		const struct slot_row *row = &v->slots->seen[i].row;
@@ -66,156 +32,17 @@ view_close(struct view *v)
 	}
 }
 
-static bool
-was_tried(const struct pick_wish *wish, size_t account)
-{
-	for (unsigned i = 0; i < wish->ntried; i++)
-		if (wish->tried[i].channel == wish->channel && wish->tried[i].account == account)
-			return true;
-	return false;
-}
-
-/* Leases of an account whose worker lives; those of the dead are remembered for freeing. */
-static unsigned
-live_leases(struct view *v, uint32_t number)
-{
-	unsigned live = 0;
-	bool dead = false;
-
-	for (unsigned i = 0; i < v->slots->n; i++) {
-		const struct slot_row *row = &v->slots->seen[i].row;
-
-		if (row->channel != v->pc->number || row->account != number)
-			continue;
-		if (slot_lives(v->slot, v->slots->seen[i].number))
-			live++;
-		else
-			dead = true;
-	}
-	if (dead && v->ndead < NELEM(v->dead))
-		v->dead[v->ndead++] = number;
-	return live;
-}
-
-static bool
-is_full(struct view *v, const struct pool_seat *seat, uint32_t number)
-{
-	if (seat->limit == 0 || v->pc->in_flight[number] < seat->limit)
-		return false;
-	return live_leases(v, number) >= seat->limit;
-}
-
-/* How this model rests on the account; *until_ms and *guessed as the row says. */
-static enum score_out
-judge_model(struct view *v, uint32_t number, int64_t *until_ms, bool *guessed)
-{
-	struct cooldown_pair pair;
-	struct account_ref ref = {v->pc->number, number};
-
-	if (cooldown_get(v->txn, ref, v->wish->model, &pair) != STORE_OK)
-		return SCORE_IN;
-	*until_ms = cooldown_clamp_ms(pair.row.until_ms, v->most_rest_ms, v->now);
-	if (*until_ms <= v->now.v)
-		return SCORE_IN;
-	*guessed = pair.row.guessed;
-	return pair.row.kind == VERDICT_MODEL_MISSING ? SCORE_MODEL_MISSING : SCORE_MODEL_COOLING;
-}
-
-/* What the configuration alone says. */
-static enum score_out
-judge_settings(const struct view *v, const struct pool_seat *seat, const struct account_row *row)
-{
-	const struct conf_account *account = &v->channel->accounts[seat->index];
-
-	if (seat->off || (row->flags & ACCOUNT_DISABLED))
-		return SCORE_DISABLED;
-	if (v->wish->realm.n > 0 && !text_equal(account->realm, v->wish->realm))
-		return SCORE_REALM;
-	if (seat->picky && v->model.n > 0 && !conf_serves(&account->models, v->model))
-		return SCORE_MODEL;
-	return seat->weightless && !v->pc->unweighted ? SCORE_NO_WEIGHT : SCORE_IN;
-}
-
-/* May a probe try a resting account before its time? */
-enum probing {
-	PROBE_GUESSED, /* nobody said how long it would rest */
-	PROBE_STATED,  /* only with all_cooling: any */
-	PROBE_NEVER,   /* out of credit */
-};
-
-/* The account that comes back first, of those that a probe may try before their time. */
-static void
-note_rest(struct view *v, size_t at, int64_t until_ms, enum probing probing)
-{
-	int all_cooling = v->channel->policy.pool.all_cooling;
-
-	if (v->reason.earliest.v == 0 || until_ms < v->reason.earliest.v)
-		v->reason.earliest.v = until_ms;
-	if (probing == PROBE_NEVER || all_cooling == CONF_COOLING_OFF || was_tried(v->wish, at) ||
-	    (probing == PROBE_STATED && all_cooling == CONF_COOLING_GUESSED))
-		return;
-	if (v->has_probe && until_ms >= v->probe_until_ms)
-		return;
-	v->has_probe = true;
-	v->probe = at;
-	v->probe_until_ms = until_ms;
-}
-
-static enum score_out
-judge_rest(
-    struct view *v, const struct pool_seat *seat, uint32_t number, const struct account_row *row)
-{
-	int64_t model_until = 0, cool, until;
-	bool guessed, model_guessed = true;
-	enum score_out out = SCORE_IN;
-
-	if (row->cool_until_ms <= v->now.v && row->breaker_until_ms <= v->now.v &&
-	    (row->flags & ACCOUNT_MODELS) == 0)
-		return SCORE_IN; /* the common case of a long scan */
-	cool = cooldown_clamp_ms(row->cool_until_ms, v->most_rest_ms, v->now);
-	until = cool > row->breaker_until_ms ? cool : row->breaker_until_ms;
-	guessed = cool <= v->now.v || (row->flags & ACCOUNT_GUESSED);
-	if (row->flags & ACCOUNT_MODELS)
-		out = judge_model(v, number, &model_until, &model_guessed);
-	if (out == SCORE_MODEL_MISSING)
-		return out;
-	if (cool > v->now.v)
-		out = SCORE_COOLING;
-	else if (row->breaker_until_ms > v->now.v)
-		out = SCORE_BREAKER;
-	if (model_until > until)
-		until = model_until;
-	if (out != SCORE_IN)
-		note_rest(v, seat->index, until,
-		    cool > v->now.v && row->cool_kind == VERDICT_HARD_CREDIT ? PROBE_NEVER
-		    : guessed && model_guessed                               ? PROBE_GUESSED
-		                                                             : PROBE_STATED);
-	return out;
-}
-
-static enum score_out
-judge(struct view *v, const struct pool_seat *seat, uint32_t number, const struct account_row *row)
-{
-	enum score_out out = judge_settings(v, seat, row);
-
-	if (out == SCORE_IN)
-		out = judge_rest(v, seat, number, row);
-	if (out == SCORE_IN && v->wish->ntried > 0 && was_tried(v->wish, seat->index))
-		out = SCORE_TRIED;
-	if (out == SCORE_IN && is_full(v, seat, number))
-		out = SCORE_FULL;
-	return out;
-}
-
 /* A lease that is not settled yet was not written into the account's row: the newest of them is the last pick. */
 static void
-running_pick(const struct view *v, uint32_t number, struct score_candidate *c)
+running_pick(const struct pick_view *v, uint32_t number, struct score_candidate *c)
 {
+	uint32_t now = txn_number(v->txn);
+
 	for (unsigned i = 0; i < v->slots->n; i++) {
 		const struct slot_row *row = &v->slots->seen[i].row;
 
 		if (row->channel != v->pc->number || row->account != number ||
-		    (c->picked.v != 0 && !health_after(row->taken_txn, c->picked_txn)))
+		    (c->picked.v != 0 && !health_after(now, row->taken_txn, c->picked_txn)))
 			continue;
 		c->picked.v = row->started_ms;
 		c->picked_txn = row->taken_txn;
@@ -224,7 +51,7 @@ running_pick(const struct view *v, uint32_t number, struct score_candidate *c)
 
 static void
 candidate_fill(
-    struct score_candidate *c, const struct view *v, size_t at, const struct account_row *row)
+    struct score_candidate *c, const struct pick_view *v, size_t at, const struct account_row *row)
 {
 	const struct conf_account *account = &v->channel->accounts[at];
 	bool stored = row->credits_micros != ACCOUNT_NO_CREDITS;
@@ -243,14 +70,14 @@ candidate_fill(
 	c->errors = row->errors;
 }
 
-typedef void visit_fn(struct view *v, struct score_board *board, const struct pool_seat *seat,
+typedef void visit_fn(struct pick_view *v, struct score_board *board, const struct pool_seat *seat,
     const struct account_row *row);
 
 static void
-visit_judge(struct view *v, struct score_board *board, const struct pool_seat *seat,
+visit_judge(struct pick_view *v, struct score_board *board, const struct pool_seat *seat,
     const struct account_row *row)
 {
-	enum score_out out = judge(v, seat, (uint32_t)(seat - v->pc->seats), row);
+	enum score_out out = pick_judge(v, seat, (uint32_t)(seat - v->pc->seats), row);
 	struct score_candidate candidate;
 
 	v->pc->judged[seat->index] = (uint8_t)out;
@@ -263,7 +90,7 @@ visit_judge(struct view *v, struct score_board *board, const struct pool_seat *s
 }
 
 static void
-visit_offer(struct view *v, struct score_board *board, const struct pool_seat *seat,
+visit_offer(struct pick_view *v, struct score_board *board, const struct pool_seat *seat,
     const struct account_row *row)
 {
 	struct score_candidate candidate;
@@ -276,7 +103,7 @@ visit_offer(struct view *v, struct score_board *board, const struct pool_seat *s
 
 /* Rows are read where they lie in the map: nothing may be written between. */
 static inline __attribute__((always_inline)) enum store_rc
-each_account(struct view *v, struct score_board *board, visit_fn *visit)
+each_account(struct pick_view *v, struct score_board *board, visit_fn *visit)
 {
 	for (uint32_t first = 0; first < v->pc->top; first += ACCOUNT_SHARD) {
 		const struct account_row *rows;
@@ -314,7 +141,7 @@ rule_of(const struct conf_policy *policy)
 
 /* At most one probe of a resting account at a time on a channel, over all processes. */
 static bool
-probe_under_way(const struct view *v)
+probe_under_way(const struct pick_view *v)
 {
 	for (unsigned i = 0; i < v->slots->n; i++) {
 		const struct slot_row *row = &v->slots->seen[i].row;
@@ -327,7 +154,7 @@ probe_under_way(const struct view *v)
 }
 
 static enum pick_result
-reason_of(const struct view *v)
+reason_of(const struct pick_view *v)
 {
 	const unsigned *out = v->reason.out;
 
@@ -342,6 +169,18 @@ reason_of(const struct view *v)
 	return PICK_NOBODY;
 }
 
+/* This account or none: tried and resting as it may be, but within its limit. */
+static enum pick_result
+insist(struct pick_view *v, size_t account)
+{
+	uint32_t number = v->pc->numbers[account];
+	enum score_out out = v->pc->judged[account];
+
+	if (out != SCORE_IN && out != SCORE_COOLING && out != SCORE_TRIED)
+		return reason_of(v);
+	return pick_has_room(v, &v->pc->seats[number], number) ? PICK_TAKEN : PICK_FULL;
+}
+
 struct choice {
 	size_t account;
 	enum slot_kind kind;
@@ -349,7 +188,7 @@ struct choice {
 
 /* PICK_TAKEN and the choice, or why not. */
 static enum store_rc
-choose(struct view *v, struct choice *choice_out)
+choose(struct pick_view *v, struct choice *choice_out)
 {
 	struct score_rule rule = rule_of(&v->channel->policy);
 	struct score_board board;
@@ -361,10 +200,7 @@ choose(struct view *v, struct choice *choice_out)
 		return rc;
 	*choice_out = (struct choice){.kind = SLOT_REQUEST, .account = v->wish->insist};
 	if (v->wish->insist != PICK_ANY) {
-		enum score_out out = v->pc->judged[v->wish->insist];
-		bool may = out == SCORE_IN || out == SCORE_COOLING || out == SCORE_TRIED;
-
-		v->reason.result = may ? PICK_TAKEN : reason_of(v);
+		v->reason.result = insist(v, v->wish->insist);
 		return STORE_OK;
 	}
 	rc = each_account(v, &board, visit_offer);
@@ -383,7 +219,7 @@ choose(struct view *v, struct choice *choice_out)
 }
 
 static enum store_rc
-free_dead(struct view *v)
+free_dead(struct pick_view *v)
 {
 	enum store_rc rc = STORE_OK;
 
@@ -400,7 +236,7 @@ free_dead(struct view *v)
 }
 
 static enum store_rc
-take(struct view *v, const struct choice *choice, struct pick_lease *lease)
+take(struct pick_view *v, const struct choice *choice, struct pick_lease *lease)
 {
 	struct account_ref ref = {v->pc->number, v->pc->numbers[choice->account]};
 	struct slot_row slot_row = {
@@ -434,8 +270,8 @@ struct job {
 };
 
 static void
-view_init(struct view *v, struct txn *txn, const struct slot *slot, const struct pick_wish *wish,
-    struct wall_ms now)
+view_init(struct pick_view *v, struct txn *txn, const struct slot *slot,
+    const struct pick_wish *wish, struct wall_ms now)
 {
 	v->txn = txn;
 	v->slot = slot;
@@ -444,10 +280,10 @@ view_init(struct view *v, struct txn *txn, const struct slot *slot, const struct
 	v->pc = &wish->pool->channels[wish->channel];
 	v->now = now;
 	v->model = text_span(wish->model);
-	v->most_rest_ms = most_rest_ms(&v->channel->policy);
+	pick_limits(v);
 	v->reason = (struct pick_reason){.result = PICK_NOBODY};
 	v->has_probe = false;
-	v->ndead = 0;
+	v->ndead = v->nstrange = 0;
 	v->slots = wish->pool->slots;
 	v->slots->n = 0;
 }
@@ -457,7 +293,7 @@ pick_in(struct txn *txn, void *arg)
 {
 	struct job *job = arg;
 	struct choice choice;
-	struct view v;
+	struct pick_view v;
 	enum store_rc rc;
 
 	view_init(&v, txn, job->slot, job->wish, job->now);
@@ -467,6 +303,8 @@ pick_in(struct txn *txn, void *arg)
 		rc = choose(&v, &choice);
 	if (rc == STORE_OK)
 		rc = free_dead(&v);
+	if (rc == STORE_OK && v.nstrange > 0)
+		rc = pick_mend(&v);
 	if (rc == STORE_OK && v.reason.result == PICK_TAKEN)
 		rc = take(&v, &choice, &job->lease);
 	view_close(&v);
@@ -497,7 +335,7 @@ pick_look(struct txn *txn, const struct slot *slot, const struct pick_wish *wish
 {
 	struct score_rule rule = rule_of(&wish->pool->conf->channels[wish->channel].policy);
 	struct score_board board;
-	struct view v;
+	struct pick_view v;
 	enum store_rc rc;
 
 	view_init(&v, txn, slot, wish, now);

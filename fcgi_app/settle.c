@@ -139,7 +139,8 @@ free_model(struct txn *txn, const struct job *job)
 	rc = cooldown_get(txn, job->lease->ref, job->outcome->model, &pair);
 	if (rc != STORE_OK)
 		return rc == STORE_NONE ? STORE_OK : rc;
-	if (!pair.row.guessed || !health_after(job->time.taken, pair.row.set_txn))
+	if (!pair.row.guessed ||
+	    !health_after(job->time.settled, job->time.taken, pair.row.set_txn))
 		return STORE_OK;
 	return cooldown_del(txn, job->lease->ref, job->outcome->model);
 }
@@ -286,7 +287,8 @@ note_pick(struct job *job)
 {
 	struct account_row *row = &job->row;
 
-	if ((row->flags & ACCOUNT_PICKED) == 0 || health_after(job->lease->txn, row->picked_txn)) {
+	if ((row->flags & ACCOUNT_PICKED) == 0 ||
+	    health_after(job->time.settled, job->lease->txn, row->picked_txn)) {
 		row->flags |= ACCOUNT_PICKED;
 		row->picked_txn = job->lease->txn;
 		row->picked_ms = job->lease->at.v;

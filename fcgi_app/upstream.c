@@ -317,7 +317,9 @@ upstream_finish(struct upstream *up)
 	curl_easy_getinfo(up->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(up->easy, CURLINFO_NUM_CONNECTS, &connects);
 	curl_easy_getinfo(up->easy, CURLINFO_CONNECT_TIME_T, &connected);
-	end.reused = up->sendings > 1 || (connects == 0 && up->sendings == 1);
+	/* a sending that libcurl could not begin again was one on a kept connection */
+	end.reused = up->sendings > 1 || (connects == 0 && up->sendings == 1) ||
+	             up->code == CURLE_SEND_FAIL_REWIND;
 	end.connected = connected > 0 || end.reused;
 	end.written_whole = up->sendings > 0 && written_whole(up);
 	end.transport = transport_of(up, status != 0, end.reused);

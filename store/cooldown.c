@@ -128,15 +128,18 @@ pair_remove(struct txn *txn, uint64_t key)
 	uint64_t gap = key;
 	enum store_rc rc = tally_add(txn, TALLY_PAIRS, -1);
 
-	for (unsigned i = 1; i < PROBES && rc == STORE_OK; i++) {
+	/* to the end of the run, however long: the last row moved may leave a gap before others */
+	for (uint64_t i = 1; rc == STORE_OK; i++) {
 		char copy[sizeof(struct cooldown_row) + COOLDOWN_MODEL_MAX];
 		struct cooldown_pair pair;
 		struct env_bytes bytes;
 		uint64_t home;
 
 		rc = txn_get(txn, key + i, &bytes);
-		if (rc != STORE_OK || !pair_read(bytes, &pair))
+		if (rc != STORE_OK)
 			break;
+		if (!pair_read(bytes, &pair))
+			continue;
 		home = key_hashed(
 		    KEY_PAIR, pair_hash((struct account_ref){pair.row.channel, pair.row.account},
 		                  pair.model, pair.row.model_n));

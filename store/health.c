@@ -29,9 +29,9 @@ health_until_ms(const struct account_row *row, struct wall_ms now)
 }
 
 bool
-health_after(uint32_t a, uint32_t b)
+health_after(uint32_t now, uint32_t a, uint32_t b)
 {
-	return (int32_t)(a - b) > 0;
+	return now - a < now - b;
 }
 
 static void
@@ -51,12 +51,13 @@ health_success(
 	row->success++;
 	row->fails = row->consecutive = 0;
 	row->session_dead = row->auth_failed = 0;
-	if (!health_after(time->taken, row->failed_txn))
+	if (!health_after(time->settled, time->taken, row->failed_txn))
 		return;
 	row->breaker_step = row->soft_streak = 0;
 	row->breaker_until_ms = 0;
 	row->flags &= (uint8_t)~ACCOUNT_BREAKER_NET;
-	if ((row->flags & ACCOUNT_GUESSED) && health_after(time->taken, row->cool_txn))
+	if ((row->flags & ACCOUNT_GUESSED) &&
+	    health_after(time->settled, time->taken, row->cool_txn))
 		end_cooldown(row);
 	change->old_until_ms = before;
 	change->cool_ended = before != 0 && health_until_ms(row, time->now) == 0;
@@ -84,7 +85,7 @@ health_failure(struct account_row *row, const struct health_time *time,
     const struct health_policy *policy, bool network, struct health_change *change)
 {
 	row->errors++;
-	change->new_incident = health_after(time->taken, row->failed_txn);
+	change->new_incident = health_after(time->settled, time->taken, row->failed_txn);
 	if (!change->new_incident)
 		return;
 	row->failed_txn = time->settled;

@@ -65,8 +65,11 @@ struct health_rest {
 };
 void health_rest(
     struct account_row *row, const struct health_rest *rest, struct health_change *change);
-/* Was `a` after `b`? Numbers of transactions wrap. */
-bool health_after(uint32_t a, uint32_t b);
+/*
+ * Was transaction `a` after `b`? Both were before `now` or are it: what counts is their age, since the numbers wrap and a
+ * mark may be older than half of them.
+ */
+bool health_after(uint32_t now, uint32_t a, uint32_t b);
 
 /* What an operator may do. */
 enum health_order { HEALTH_ENABLE, HEALTH_DISABLE, HEALTH_REVIVE, HEALTH_CLEAR };

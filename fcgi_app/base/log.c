@@ -10,8 +10,10 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 16384
 #define VALUE_MAX_BYTES 1024
+#define FIELDS_MAX 24
+/* every value can become six times as long by its escapes; a line that is cut would be no JSON */
+#define LINE_MAX_BYTES ((FIELDS_MAX + 4) * VALUE_MAX_BYTES * 6 + 65536)
 #define REPEAT_MS 1000
 
 struct log {
@@ -162,7 +164,7 @@ log_write(struct log *log, enum log_level level, struct wall_ms now, const char 
 	int saved = errno;
 
 	if (log_wants(log, level) && !held_back(log, level, now, message)) {
-		struct log_field more[24];
+		struct log_field more[FIELDS_MAX];
 		size_t total = n < NELEM(more) - 1 ? n : NELEM(more) - 1;
 
 		if (total > 0)

@@ -177,6 +177,7 @@ class Pool:
         os.close(log)
         if wait:
             wait_until(self._accepts, 10, "the program accepts connections", 0.02)
+            self.get("/healthz")  # answered by a worker that has opened the store
         return self
 
     def _accepts(self):

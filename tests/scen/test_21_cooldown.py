@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from lib.answers import error, ok, plain, slow
-from lib.pool import K1, K2, parse_time
+from lib.pool import K1, K2, config, parse_time
 
 GUESS = plain({}, 429)
 
@@ -332,6 +332,19 @@ def test_disable_and_enable(up, gate):
     assert g.ask().header("X-Sluice-Account") == "A2"
     g.ctl("account", "enable", "oa/A1")
     assert g.ask().header("X-Sluice-Account") == "A1"
+
+
+def test_disable_an_account_that_the_workers_do_not_know_yet(up, gate):
+    """SPEC 16: exit status 0 means done. A4 stands in the file, but nobody has reloaded it."""
+    g = gate()
+    more = config(up.url, accounts=4)
+    g.write(more)
+    done = g.ctl("account", "disable", "A4", check=False)
+    g.reload()
+    if done.returncode == 0:
+        assert g.account("A4")["state"] == "disabled", done.stdout
+    else:
+        assert "A4" in done.stderr
 
 
 def test_why_an_account_is_away(up, gate):

@@ -24,23 +24,33 @@ policy(void)
 	    .auth_failed_after = 1};
 }
 
+static uint32_t txn = 10; /* of the last settlement */
+
+static struct health_change
+fail_as(struct account_row *row, uint32_t taken, const struct health_policy *p, bool network)
+{
+	struct health_change change = {.old_until_ms = 0};
+	struct health_time time = {taken, ++txn, now};
+
+	health_failure(row, &time, p, network, &change);
+	return change;
+}
+
 /* One lease after the other, each failing. */
 static struct health_change
 once_more(struct account_row *row, const struct health_policy *p, bool network)
 {
-	struct health_change change = {.old_until_ms = 0};
-
-	row->picks++;
-	health_failure(row, row->picks, p, network, now, &change);
-	return change;
+	txn++;
+	return fail_as(row, txn, p, network);
 }
 
 static struct health_change
-succeed(struct account_row *row, uint32_t pick)
+succeed(struct account_row *row, uint32_t taken)
 {
 	struct health_change change = {.old_until_ms = 0};
+	struct health_time time = {taken, ++txn, now};
 
-	health_success(row, pick, now, &change);
+	health_success(row, &time, &change);
 	return change;
 }
 
@@ -131,8 +141,7 @@ test_in_a_row(void **state)
 		once_more(&row, &p, false);
 		once_more(&row, &p, false);
 		assert_int_equal(row.consecutive, 2);
-		row.picks++;
-		succeed(&row, row.picks);
+		succeed(&row, txn);
 		assert_int_equal(row.consecutive, 0);
 		assert_int_equal(row.fails, 0);
 	}
@@ -141,53 +150,62 @@ test_in_a_row(void **state)
 	assert_int_equal(row.success, 9);
 }
 
-/* Leases 1 to 9 were taken before the first of them failed: one incident. */
+/* Leases that were taken before the first of them failed: one incident. */
 static void
 test_incident(void **state)
 {
 	struct health_policy p = policy();
-	struct account_row row = {.version = 1, .picks = 9};
+	struct account_row row = {.version = 1};
+	uint32_t taken = txn;
 
 	(void)state;
-	for (uint32_t pick = 1; pick <= 9; pick++) {
-		struct health_change change = {.old_until_ms = 0};
+	for (unsigned i = 1; i <= 9; i++) {
+		struct health_change change = fail_as(&row, taken - i % 3, &p, false);
 
-		health_failure(&row, pick, &p, false, now, &change);
-		assert_int_equal(change.new_incident, pick == 1);
+		assert_int_equal(change.new_incident, i == 1);
 		assert_int_equal(row.fails, 1);
 		assert_int_equal(row.consecutive, 1);
-		assert_int_equal(row.errors, pick);
+		assert_int_equal(row.errors, i);
 	}
 	assert_true(once_more(&row, &p, false).new_incident);
 	assert_int_equal(row.fails, 2);
 }
 
-/* The numbers of leases wrap round. */
+/* The numbers of transactions wrap, and a mark may be any number of them old. */
 static void
-test_wrap(void **state)
+test_old_marks(void **state)
 {
+	static const uint32_t ages[] = {
+	    3, 1000, 0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xc0000000, 0xffffff00};
+	static const uint32_t starts[] = {5, 0x7ffffff0, 0x80000005, 0xfffffffd};
 	struct health_policy p = policy();
-	struct account_row row = {
-	    .version = 1, .picks = UINT32_MAX - 1, .failed_pick = UINT32_MAX - 1};
+	uint32_t before = txn;
 
 	(void)state;
-	assert_true(once_more(&row, &p, false).new_incident); /* lease UINT32_MAX */
-	assert_true(once_more(&row, &p, false).new_incident); /* lease 0 */
-	assert_int_equal(row.picks, 0);
-	assert_int_equal(row.fails, 2);
-	struct health_change change = {.old_until_ms = 0};
+	for (size_t i = 0; i < NELEM(ages) * NELEM(starts); i++) {
+		uint32_t age = ages[i / NELEM(starts)];
+		struct account_row row = {.version = 1, .soft_streak = 2};
 
-	health_failure(&row, UINT32_MAX, &p, false, now, &change); /* an old one */
-	assert_false(change.new_incident);
+		txn = starts[i % NELEM(starts)];
+		row.failed_txn = row.cool_txn = txn - age;
+		if (!fail_as(&row, txn - 1, &p, false).new_incident)
+			fail_msg("failed %u ago: not seen", age);
+		row.failed_txn = row.cool_txn = txn - age;
+		succeed(&row, txn - 1);
+		if (row.soft_streak != 0)
+			fail_msg("failed %u ago: success was not seen", age);
+		row.failed_txn = txn;
+		assert_false(fail_as(&row, txn - 5, &p, false).new_incident);
+	}
+	txn = before;
 }
 
 static void
 test_success(void **state)
 {
 	struct account_row tired = {.version = 1,
-	    .picks = 10,
-	    .failed_pick = 7,
-	    .cool_pick = 7,
+	    .failed_txn = txn,
+	    .cool_txn = txn,
 	    .fails = 2,
 	    .consecutive = 5,
 	    .session_dead = 2,
@@ -199,7 +217,8 @@ test_success(void **state)
 	    .cool_kind = 6,
 	    .flags = ACCOUNT_GUESSED | ACCOUNT_BREAKER_NET};
 	struct account_row row = tired;
-	struct health_change change = succeed(&row, 8); /* taken after the failure */
+	uint32_t failed = txn++;
+	struct health_change change = succeed(&row, failed + 1); /* taken after the failure */
 
 	(void)state;
 	assert_int_equal(row.success, 1);
@@ -210,7 +229,7 @@ test_success(void **state)
 	assert_int_equal(change.old_until_ms, NOW + 2 * MIN);
 
 	row = tired;
-	change = succeed(&row, 7); /* taken before it */
+	change = succeed(&row, failed - 1); /* taken before it */
 	assert_int_equal(row.success, 1);
 	assert_int_equal(row.fails + row.consecutive + row.session_dead, 0);
 	assert_int_equal(row.soft_streak, 3);
@@ -220,14 +239,14 @@ test_success(void **state)
 
 	row = tired;
 	row.flags = 0; /* stated */
-	change = succeed(&row, 8);
+	change = succeed(&row, failed + 1);
 	assert_int_equal(row.breaker_until_ms, 0);
 	assert_int_equal(row.cool_until_ms, NOW + 2 * MIN);
 	assert_false(change.cool_ended);
 
 	row = tired;
-	row.cool_pick = 8; /* the rest was set after the lease was taken */
-	change = succeed(&row, 8);
+	row.cool_txn = failed + 2; /* the rest was set after the lease was taken */
+	change = succeed(&row, failed + 1);
 	assert_int_equal(row.cool_until_ms, NOW + 2 * MIN);
 	assert_int_equal(row.breaker_until_ms, 0);
 }
@@ -339,18 +358,18 @@ test_rest(void **state)
 	(void)state;
 	for (size_t i = 0; i < NELEM(rests); i++) {
 		struct account_row row = {.version = 1,
-		    .picks = 5,
 		    .cool_kind = 2,
 		    .cool_until_ms = rests[i].old == 0 ? 0 : NOW + rests[i].old,
 		    .flags = rests[i].old_guessed ? ACCOUNT_GUESSED : 0};
 		struct health_change change = {.old_until_ms = -1};
 		int64_t want = rests[i].set ? rests[i].until : rests[i].old;
 
-		health_rest(&row, 7, rests[i].guessed, NOW + rests[i].until, &change);
+		health_rest(&row,
+		    &(struct health_rest){7, rests[i].guessed, NOW + rests[i].until, 5}, &change);
 		if (change.cool_set != rests[i].set || row.cool_until_ms != NOW + want ||
 		    ((row.flags & ACCOUNT_GUESSED) != 0) != rests[i].want_guessed ||
 		    row.cool_kind != (rests[i].set ? 7 : 2) ||
-		    row.cool_pick != (rests[i].set ? 5U : 0U))
+		    row.cool_txn != (rests[i].set ? 5U : 0U))
 			fail_msg("%s: until %lld flags %d kind %d", rests[i].what,
 			    (long long)(row.cool_until_ms - NOW), row.flags, row.cool_kind);
 	}
@@ -375,7 +394,6 @@ test_order(void **state)
 	    .consecutive = 4,
 	    .success = 11,
 	    .errors = 12,
-	    .picks = 30,
 	    .cool_until_ms = NOW + MIN,
 	    .breaker_until_ms = NOW + MIN};
 	struct account_row row = full;
@@ -395,7 +413,7 @@ test_order(void **state)
 	assert_int_equal(
 	    row.soft_streak + row.breaker_step + row.session_dead + row.auth_failed, 0);
 	assert_int_equal(row.fails + row.consecutive, 0);
-	assert_int_equal(row.success + row.errors + row.picks, 53); /* history stays */
+	assert_int_equal(row.success + row.errors, 23); /* history stays */
 
 	row = full;
 	health_order(&row, HEALTH_ENABLE);
@@ -417,7 +435,7 @@ main(void)
 	    cmocka_unit_test(test_breaker_never_earlier),
 	    cmocka_unit_test(test_in_a_row),
 	    cmocka_unit_test(test_incident),
-	    cmocka_unit_test(test_wrap),
+	    cmocka_unit_test(test_old_marks),
 	    cmocka_unit_test(test_success),
 	    cmocka_unit_test(test_disable_after),
 	    cmocka_unit_test(test_breaker_net),

@@ -2,6 +2,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,7 +243,8 @@ test_ends(void **state)
 		if (ends[i].last.verdict != VERDICT_OK)
 			take_step(&w, 0, &ends[i].last);
 		w.outcome.transport = ends[i].transport;
-		strcpy(w.outcome.finding.message, ends[i].message);
+		snprintf(w.outcome.finding.message, sizeof w.outcome.finding.message, "%s",
+		    ends[i].message);
 		end = walk_end(&w, (struct wall_ms){NOW});
 		if (end.status != ends[i].status || (end.code == NULL) != (ends[i].code == NULL) ||
 		    (end.code != NULL && strcmp(end.code, ends[i].code) != 0) ||
@@ -264,8 +266,9 @@ test_upstreams_code(void **state)
 
 	(void)state;
 	take_step(&w, 0, &(struct step){VERDICT_CONTEXT_LENGTH, 502});
-	strcpy(w.outcome.finding.code, "context_length_exceeded");
-	strcpy(w.outcome.finding.message, "maximum context length");
+	snprintf(w.outcome.finding.code, sizeof w.outcome.finding.code, "context_length_exceeded");
+	snprintf(
+	    w.outcome.finding.message, sizeof w.outcome.finding.message, "maximum context length");
 	end = walk_end(&w, (struct wall_ms){NOW});
 	assert_int_equal(end.status, 400);
 	assert_string_equal(end.code, "context_length_exceeded");
