@@ -174,9 +174,9 @@ test_redacted(void **state)
 	assert_string_equal(rig.out.finding.message, "key [redacted] [redacted]");
 }
 
-#define LIMITS                                                                               \
-	"'first_byte_timeout': '150ms', 'plain_timeout': '300ms', 'idle_timeout': '200ms', " \
-	"'first_content_timeout': '250ms'"
+#define LIMITS                                                                              \
+	"'first_byte_timeout': '80ms', 'plain_timeout': '150ms', 'idle_timeout': '100ms', " \
+	"'first_content_timeout': '130ms'"
 #define SSE_200 "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 #define DRIBBLED \
 	"HTTP/1.1 200 OK\r\nX-Slowly: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -189,20 +189,20 @@ static const struct {
 	const char *message;
 	int64_t least, most; /* ms */
 } timeouts[] = {
-    {"silent, plain", {DO_READ, DO_LINGER}, false, "no answer in time", 300, 600},
-    {"silent, stream", {DO_READ, DO_LINGER}, true, "no answer in time", 150, 450},
-    {"a head that dribbles", {DO_READ, DO_DRIBBLE(DRIBBLED, 10)}, true, "no answer in time", 150,
-        250},
-    {"a head that dribbles, plain", {DO_READ, DO_DRIBBLE(DRIBBLED, 10)}, false, "no answer in time",
-        300, 600},
-    {"a head and no body", {DO_READ, DO_SEND(SSE_200), DO_LINGER}, true, "no answer in time", 150,
-        250},
-    {"nobody reads", {DO_LINGER}, true, "no answer in time", 150, 450},
+    {"silent, plain", {DO_READ, DO_LINGER}, false, "no answer in time", 150, 340},
+    {"silent, stream", {DO_READ, DO_LINGER}, true, "no answer in time", 80, 270},
+    {"a head that dribbles", {DO_READ, DO_DRIBBLE(DRIBBLED, 5)}, true, "no answer in time", 80,
+        270},
+    {"a head that dribbles, plain", {DO_READ, DO_DRIBBLE(DRIBBLED, 5)}, false, "no answer in time",
+        150, 340},
+    {"a head and no body", {DO_READ, DO_SEND(SSE_200), DO_LINGER}, true, "no answer in time", 80,
+        270},
+    {"nobody reads", {DO_LINGER}, true, "no answer in time", 80, 270},
     {"the body stalls", {DO_READ, DO_SEND(JSON_200 "Content-Length: 99\r\n\r\n{"), DO_LINGER},
-        false, "the answer stalled", 200, 500},
+        false, "the answer stalled", 100, 290},
     {"only comments",
-        {DO_READ, DO_SEND(SSE_200), DO_DRIBBLE("::::::::::::::::::::::::::::::::::::::::", 20)},
-        true, "no content in time", 250, 550},
+        {DO_READ, DO_SEND(SSE_200), DO_DRIBBLE("::::::::::::::::::::::::::::::::::::::::", 10)},
+        true, "no content in time", 130, 320},
 };
 
 static void
@@ -239,6 +239,7 @@ test_slow_is_fine(void **state)
 	FORWARD(steps, LIMITS, false);
 	forward_rig_want(VERDICT_OK, TRANSPORT_OK, 200);
 	assert_true(rig.took_ms > 300);
+	assert_true(rig.out.first_byte.v < rig.out.started.v + 150);
 }
 
 /* A kept connection that dies without an answer is an attempt, and nobody's failure. */
