@@ -91,6 +91,23 @@ read_all(const struct exchange *x, int64_t max_bytes, struct buf *body, struct w
 	return ERR_OK;
 }
 
+/* A name that the store can hold whole: a rest of this model must be found again. */
+static enum err
+check_model(struct span model, struct why *why)
+{
+	if (model.n > REQUEST_MODEL_MAX) {
+		err_why(why, "'model' has %zu bytes, at most %d are allowed", model.n,
+		    REQUEST_MODEL_MAX);
+		return ERR_BAD_INPUT;
+	}
+	for (size_t i = 0; i < model.n; i++)
+		if ((unsigned char)model.p[i] < ' ' || model.p[i] == 0x7f) {
+			err_why(why, "'model' holds a control character at byte %zu", i);
+			return ERR_BAD_INPUT;
+		}
+	return ERR_OK;
+}
+
 enum err
 request_body(struct request *rq, const struct exchange *x, struct arena *arena, int64_t max_bytes,
     struct buf *body, struct why *why)
@@ -105,5 +122,5 @@ request_body(struct request *rq, const struct exchange *x, struct arena *arena, 
 		rq->model = scan_string(arena, rq->read.model.raw);
 	rq->stream = rq->endpoint->dialect->streams && rq->read.stream.type == SCAN_TRUE;
 	rq->wants_usage = rq->read.include_usage.type == SCAN_TRUE;
-	return ERR_OK;
+	return check_model(rq->model, why);
 }

@@ -15,6 +15,8 @@
 #include "endpoint.h"
 #include "exchange.h"
 
+#define REQUEST_MODEL_MAX 255 /* bytes of a model's name: what the store holds of one */
+
 struct request {
 	struct span id; /* X-Request-Id: the client's if it is well-formed, else ours */
 	struct span method;

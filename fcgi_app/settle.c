@@ -227,9 +227,9 @@ count_failure(struct settle_job *job, const struct verdict_row *row)
 	} else if (row->error) {
 		job->row.errors++;
 	}
-	if (verdict == VERDICT_SESSION_DEAD)
+	if (verdict == VERDICT_SESSION_DEAD && job->change.new_incident)
 		health_session_dead(&job->row, policy, &job->change);
-	if (verdict == VERDICT_AUTH_FAILED)
+	if (verdict == VERDICT_AUTH_FAILED && job->change.new_incident)
 		health_auth_failed(&job->row, policy, &job->change);
 	if (verdict == VERDICT_SOFT_RATE && job->change.new_incident &&
 	    job->row.soft_streak < UINT8_MAX)

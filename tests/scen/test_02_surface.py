@@ -394,3 +394,11 @@ def test_configuration_below_the_document_root(up, gate):
 @pytest.mark.parametrize("path", ["/v1/models", "/healthz", "/nope", "/status"])
 def test_every_answer_has_a_request_id(up, gate, path):
     assert gate().get(path, headers={"X-Request-Id": "r-1"}).header("X-Request-Id") == "r-1"
+
+
+@pytest.mark.parametrize("model", ["m" * 256, "a\nb", "a\x00b"])
+def test_a_model_that_cannot_be_kept(up, gate, model):
+    a = gate().send({**json.loads(CHAT), "model": model}).finish()
+    assert a.status == 400 and "model" in a.error["message"]
+    assert up.count() == 0
+    assert gate().send({**json.loads(CHAT), "model": "m" * 255}).finish().status == 200

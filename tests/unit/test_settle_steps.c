@@ -153,6 +153,30 @@ test_incident(void **state)
 		slot_close(&slots[i]);
 }
 
+/* Requests of one moment that all find the session dead are one incident: they do not disable. */
+static void
+test_dead_together(void **state)
+{
+	struct slot *slots[RUNNING];
+	struct pick_lease leases[RUNNING];
+	struct pick_wish wish;
+
+	rig_open(&rig, *state, PLAIN);
+	wish = rig_wish(&rig, "m");
+	for (int i = 0; i < RUNNING; i++) {
+		slots[i] = rig_slot(rig.env);
+		assert_int_equal(rig_take_as(&rig, slots[i], &wish), 0);
+		leases[i] = rig.lease;
+	}
+	for (int i = 0; i < RUNNING; i++)
+		settle_as(slots[i], &leases[i], VERDICT_SESSION_DEAD, 0, "m");
+	assert_int_equal(row().session_dead, 1);
+	assert_int_equal(row().errors, RUNNING);
+	assert_false(row().flags & ACCOUNT_DISABLED);
+	for (int i = 0; i < RUNNING; i++)
+		slot_close(&slots[i]);
+}
+
 /* A success of a request that was taken before the failure: it served, but proves nothing about after. */
 static void
 test_late_success(void **state)
@@ -436,6 +460,7 @@ main(void)
 	    TEST(test_doubling),
 	    TEST(test_stated_in_a_row),
 	    TEST(test_incident),
+	    TEST(test_dead_together),
 	    TEST(test_late_success),
 	    TEST(test_probe),
 	    TEST(test_probe_of_stated),
