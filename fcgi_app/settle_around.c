@@ -111,7 +111,7 @@ quota_event(struct settle_job *job)
 	event = settle_event(job, JOURNAL_WARN, "quota");
 	settle_event_states(event, "active", "active", 0, 0);
 	if (event != NULL)
-		snprintf(event->rule, sizeof event->rule, "90%% of %s%s%s used",
+		snprintf(event->rule, sizeof event->rule, "90%% of %s%s%squota used",
 		    job->quota_crossed & QUOTA_MINUTE ? "the minute's " : "",
 		    job->quota_crossed & QUOTA_DAY ? "the day's " : "",
 		    job->quota_crossed & QUOTA_LIFE ? "the total " : "");
