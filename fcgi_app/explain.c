@@ -80,24 +80,28 @@ gather(const struct pick_seen *seen, void *arg)
 	job->seen[job->nseen++] = *seen;
 }
 
+static int
+larger_first(double a, double b)
+{
+	return (a < b) - (a > b);
+}
+
 /* Who may be drawn first, by chance; then those that the score left out; then the others as they are configured. */
 static int
 seen_order(const void *x, const void *y)
 {
 	const struct pick_seen *a = x, *b = y;
-	bool a_candidate = a->candidate.id.n > 0, b_candidate = b->candidate.id.n > 0;
+	int order = (b->out == SCORE_IN) - (a->out == SCORE_IN);
 
-	if ((a->out == SCORE_IN) != (b->out == SCORE_IN))
-		return a->out == SCORE_IN ? -1 : 1;
-	if (a_candidate != b_candidate)
-		return a_candidate ? -1 : 1;
-	if (a->share > b->share || a->share < b->share)
-		return a->share > b->share ? -1 : 1;
-	if (a->terms.weight > b->terms.weight || a->terms.weight < b->terms.weight)
-		return a->terms.weight > b->terms.weight ? -1 : 1;
-	if (a->candidate.rank > b->candidate.rank || a->candidate.rank < b->candidate.rank)
-		return a->candidate.rank < b->candidate.rank ? -1 : 1;
-	return (a->account > b->account) - (a->account < b->account);
+	if (order == 0)
+		order = (b->candidate.id.n > 0) - (a->candidate.id.n > 0);
+	if (order == 0)
+		order = larger_first(a->share, b->share);
+	if (order == 0)
+		order = larger_first(a->terms.weight, b->terms.weight);
+	if (order == 0)
+		order = larger_first(b->candidate.rank, a->candidate.rank);
+	return order != 0 ? order : (a->account > b->account) - (a->account < b->account);
 }
 
 static void

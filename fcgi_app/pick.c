@@ -68,7 +68,9 @@ obey_queue(struct choose *c, bool looks)
 			return rc;
 		c->j.reason.result = PICK_FULL;
 	}
-	if (c->j.reason.result != PICK_FULL || !c->j.wish->may_queue)
+	if (c->j.reason.result != PICK_FULL) /* who waited has nothing to wait for any more */
+		return looks ? rc : queue_leave(c->j.txn, &who, &c->j.reason.wake);
+	if (!c->j.wish->may_queue)
 		return rc;
 	rc = (looks ? look_at_end : queue_join)(c->j.txn, &who, size, &before);
 	if (rc == STORE_OK)
