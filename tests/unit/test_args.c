@@ -134,8 +134,7 @@ static const struct {
 } verbs[] = {
     {"a verb", {"things", "list", "x"}, CTL_DONE, "list of 2: list"},
     {"its status", {"things", "drop"}, CTL_FAILED, "drop"},
-    {"misspelt", {"things", "lsit"}, CTL_USAGE,
-        "no command of things 'lsit'; did you mean 'list'?"},
+    {"misspelt", {"things", "lis"}, CTL_USAGE, "no command of things 'lis'; did you mean 'list'?"},
     {"none", {"things"}, CTL_USAGE, "usage: sluicectl things list [--json]\n"},
     {"all are told", {"things", "what"}, CTL_USAGE, "       sluicectl things drop NAME\n"},
 };
