@@ -20,52 +20,20 @@ enum round {
 	ROUND_STORE,
 };
 
-/* Where the plan stands now is where the next pick looks. */
-static void
-use_channel(struct serve_job *j)
-{
-	struct walk *w = &j->walk;
-
-	w->channel = &j->s->conf->channels[w->plan.channel];
-	w->wish.channel = w->plan.channel;
-	w->wish.model = arena_z(j->s->arena, w->plan.model);
-	w->wish.insist = PICK_ANY;
-	w->overloaded = w->unexplained = 0;
-	w->asked_again = false;
-	w->queue_until.v = 0;
-	w->session.channel = w->plan.channel;
-	w->session.ours = false;
-	w->session.found = (struct pick_session){.bound = false};
-}
+enum queue_end { QUEUE_LOOKS, QUEUE_LEAVES };
 
 struct chain_look {
 	struct serve_job *j;
 	struct wall_ms now;
 };
 
-/* What the breakers of the chain say. An open one whose time is over is looked at when its turn comes. */
 static enum store_rc
 read_answers(struct txn *txn, void *arg)
 {
 	struct chain_look *look = arg;
 	struct walk *w = &look->j->walk;
-	const struct conf_channel *first = &look->j->s->conf->channels[w->plan.first.channel];
 
-	for (size_t i = 0; i < first->nfallback; i++) {
-		size_t channel = first->fallback[i];
-		struct breaker_policy policy =
-		    pick_breaker_policy(&look->j->s->conf->channels[channel].policy);
-		struct breaker_row row;
-		enum store_rc rc =
-		    breaker_get(txn, look->j->s->pool->channels[channel].number, &row);
-
-		if (rc != STORE_OK && rc != STORE_NONE)
-			return rc;
-		w->answers[channel] = row.state == BREAKER_OPEN && row.until_ms <= look->now.v
-		                          ? BREAKER_YES
-		                          : breaker_admit(&row, &policy);
-	}
-	return STORE_OK;
+	return pick_chain(txn, look->j->s->pool, w->plan.first.channel, look->now, w->answers);
 }
 
 /* Only a channel with a fallback list pays for this. */
@@ -81,29 +49,37 @@ look_at_chain(struct serve_job *j)
 		log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(),
 		    "the fallback channels could not be looked at", LOG_TEXT("id", j->rq.id),
 		    LOG_Z("why", env_error(j->s->env)));
-	w->wish.no_probe = !w->last_chance && plan_more(&w->plan, w->answers);
-	w->wish.fallback = w->plan.step <= 1 && plan_has_fallback(j->s->conf, w->plan.first.channel,
-	                                            w->plan.wires, w->answers);
+	walk_aim(w);
 }
 
-/* The next channel of the chain; behind its end the first one again, to try there who rests. False: all is tried. */
 static bool
 next_channel(struct serve_job *j)
 {
-	struct walk *w = &j->walk;
+	return walk_next_channel(&j->walk, j->s->arena);
+}
 
-	if (w->attempts >= w->max_attempts || w->last_chance)
-		return false;
-	if (plan_next(&w->plan, w->answers)) {
-		use_channel(j);
-		return true;
+static bool
+nobody_waits(const struct serve_job *j)
+{
+	return j->s->watch->client_gone || j->s->watch->stopping;
+}
+
+/* Until woken, until it is time to look again, or until the time is up. */
+static enum queue_end
+wait_turn(struct serve_job *j, uint32_t mark, struct mono_ms until)
+{
+	struct mono_ms now = clock_mono(), look = {now.v + QUEUE_LOOK_MS};
+
+	while (now.v < until.v && now.v < look.v) {
+		watch_signals(j->s->watch, now);
+		watch_client(j->s->watch, now);
+		if (nobody_waits(j))
+			return QUEUE_LEAVES;
+		if (queue_wait(j->s->env, j->s->slot, mark, until.v - now.v))
+			return QUEUE_LOOKS;
+		now = clock_mono();
 	}
-	if (w->plan.visited <= 1)
-		return false;
-	w->last_chance = true;
-	plan_back(&w->plan);
-	use_channel(j);
-	return true;
+	return now.v < until.v ? QUEUE_LOOKS : QUEUE_LEAVES;
 }
 
 /* Stand in the queue until woken, or for as long as pool.queue_timeout allows. */
@@ -111,20 +87,10 @@ static enum round
 stand_in_queue(struct serve_job *j, uint32_t mark, struct why *why)
 {
 	struct walk *w = &j->walk;
-	struct mono_ms now = clock_mono(), look = {now.v + QUEUE_LOOK_MS};
 
 	if (w->queue_until.v == 0)
-		w->queue_until.v = now.v + w->channel->policy.pool.queue_timeout_ms;
-	while (now.v < w->queue_until.v && now.v < look.v) {
-		watch_sleep(j->s->watch, 0, clock_mono);
-		watch_client(j->s->watch, now);
-		if (j->s->watch->client_gone || j->s->watch->stopping)
-			break;
-		if (queue_wait(j->s->env, j->s->slot, mark, w->queue_until.v - now.v))
-			return ROUND_AGAIN;
-		now = clock_mono();
-	}
-	if (!j->s->watch->client_gone && !j->s->watch->stopping && now.v < w->queue_until.v)
+		w->queue_until.v = clock_mono().v + w->channel->policy.pool.queue_timeout_ms;
+	if (wait_turn(j, mark, w->queue_until) == QUEUE_LOOKS)
 		return ROUND_AGAIN;
 	if (pick_leave(j->s->env, j->s->slot, &w->wish, why) != ERR_OK)
 		return ROUND_STORE;
@@ -135,20 +101,13 @@ stand_in_queue(struct serve_job *j, uint32_t mark, struct why *why)
 	return !j->s->watch->stopping && next_channel(j) ? ROUND_AGAIN : ROUND_GIVE_UP;
 }
 
-/* What follows from an attempt. */
+/* A failed attempt: this channel once more, the next one, or none. */
 static enum round
-after_attempt(struct serve_job *j, const struct pick_lease *lease)
+after_failure(struct serve_job *j, const struct pick_lease *lease)
 {
 	struct walk *w = &j->walk;
-	enum walk_next next;
+	enum walk_next next = walk_next(w);
 
-	if (w->outcome.finding.verdict == VERDICT_OK)
-		return ROUND_SERVED;
-	if (j->respond.committed || j->s->watch->client_gone || j->respond.gone)
-		return ROUND_GONE;
-	if (w->outcome.stopped)
-		return ROUND_GIVE_UP;
-	next = walk_next(w);
 	if (verdict_table[w->outcome.finding.verdict].next == NEXT_NEVER ||
 	    (next == WALK_STOP && w->unexplained >= 2))
 		return ROUND_GIVE_UP;
@@ -158,6 +117,19 @@ after_attempt(struct serve_job *j, const struct pick_lease *lease)
 	if (next == WALK_WAIT)
 		watch_sleep(j->s->watch, walk_backoff_ms(w, serve_job_random(j->s)), clock_mono);
 	return ROUND_AGAIN;
+}
+
+/* What follows from an attempt. */
+static enum round
+after_attempt(struct serve_job *j, const struct pick_lease *lease)
+{
+	const struct walk *w = &j->walk;
+
+	if (w->outcome.finding.verdict == VERDICT_OK)
+		return ROUND_SERVED;
+	if (j->respond.committed || j->s->watch->client_gone || j->respond.gone)
+		return ROUND_GONE;
+	return w->outcome.stopped ? ROUND_GIVE_UP : after_failure(j, lease);
 }
 
 /* Nobody could be had on this channel. */
@@ -237,10 +209,7 @@ begin_walk(struct serve_job *j, const struct route *route)
 	struct session_key *key = arena_alloc(j->s->arena, sizeof *key);
 	struct walk *w = &j->walk;
 
-	plan_begin(&w->plan, j->s->conf, route, PLAN_WIRE(WIRE_CHAT));
-	w->answers = arena_alloc(j->s->arena, (j->s->conf->nchannels + 1) * sizeof *w->answers);
-	w->max_attempts = j->s->conf->channels[route->channel].policy.upstream.max_attempts;
-	w->wish.pool = j->s->pool;
+	walk_begin(w, j->s->pool, route, PLAN_WIRE(WIRE_CHAT), j->s->arena);
 	w->wish.realm = realm_of(j, route);
 	w->wish.tokens = estimate_tokens(&j->rq);
 	if (j->s->conf->sticky.enabled && j->s->has_secret) {
@@ -249,9 +218,6 @@ begin_walk(struct serve_job *j, const struct route *route)
 			w->wish.session = w->session.key = key->hash;
 		j->record.session = key->brief;
 	}
-	if (!plan_next(&w->plan, w->answers))
-		die("a route leads to no channel");
-	use_channel(j);
 }
 
 /* A session whose account is lost and whom nobody served is free again. */
@@ -280,6 +246,10 @@ forward(struct serve_job *j)
 		return;
 	}
 	begin_walk(j, &route);
+	if (j->explain) {
+		answer_explain(j);
+		return;
+	}
 	do
 		round = one_round(j, &why);
 	while (round == ROUND_AGAIN);

@@ -148,7 +148,8 @@ test_counts(void **state)
 	wish.tried[0].account = 4;
 	assert_int_equal(rig_take(&rig, &wish), 11);
 	for (int out = 0; out < SCORE__MAX; out++)
-		if (rig.reason.out[out] != (out == SCORE_QUOTA ? 0U : 1U))
+		if (rig.reason.out[out] !=
+		    (out == SCORE_QUOTA || out == SCORE_COST || out == SCORE_BOUND ? 0U : 1U))
 			fail_msg(
 			    "%s: %u", score_out_name((enum score_out)out), rig.reason.out[out]);
 	assert_int_equal(rig.reason.earliest.v, RIG_NOW + S);

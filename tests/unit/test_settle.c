@@ -41,7 +41,7 @@ settle_finding(struct rig *rig, const struct classify_finding *f)
 	struct dialect_usage usage = {
 	    .prompt = 10, .completion = 20, .cached = 3, .reasoning = -1, .total = 30};
 	struct settle_outcome outcome = {
-	    .finding = f, .usage = &usage, .model = "m", .latency_ms = 70};
+	    .finding = f, .usage = &usage, .model = "m", .client = "", .latency_ms = 70};
 
 	settle_as(rig, rig->slot, &rig->lease, &outcome);
 }

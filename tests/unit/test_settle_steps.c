@@ -21,7 +21,8 @@ settle_as(struct slot *slot, struct pick_lease *lease, enum verdict verdict, int
 {
 	struct classify_finding f = {
 	    .verdict = verdict, .status = 500 + (int)verdict, .rule = "r", .message = "words"};
-	struct settle_outcome outcome = {.finding = &f, .model = model, .latency_ms = 1};
+	struct settle_outcome outcome = {
+	    .finding = &f, .model = model, .client = "", .latency_ms = 1};
 	struct why why = {""};
 
 	if (stated != 0)
