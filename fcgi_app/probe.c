@@ -34,24 +34,33 @@ half_is_over(const struct account_row *row, const struct account_stat *stat, str
 	return now.v - stat->last_error_ms >= until - now.v;
 }
 
+/* Disabled by disable_after, and by nobody else. */
+static bool
+is_by_failures(const struct account_row *row)
+{
+	return (row->flags & (ACCOUNT_BY_FAILURES | ACCOUNT_BY_OPERATOR)) == ACCOUNT_BY_FAILURES;
+}
+
+/* A chat may end it: a guessed rate limit, or a breaker where nothing stated or unpaid stands behind. */
+static bool
+wants_chat(const struct account_row *row, struct wall_ms now)
+{
+	if (row->cool_until_ms <= now.v)
+		return row->breaker_until_ms > now.v;
+	return (row->flags & ACCOUNT_GUESSED) &&
+	       (row->cool_kind == VERDICT_SOFT_RATE || row->breaker_until_ms > now.v);
+}
+
 enum probe_way
 probe_recovery(
     const struct account_row *row, const struct account_stat *stat, bool chat, struct wall_ms now)
 {
-	bool open = row->breaker_until_ms > now.v, cools = row->cool_until_ms > now.v;
-	bool soft =
-	    cools && row->cool_kind == VERDICT_SOFT_RATE && (row->flags & ACCOUNT_GUESSED) != 0;
-
 	if (row->flags & ACCOUNT_DISABLED)
-		return (row->flags & (ACCOUNT_BY_FAILURES | ACCOUNT_BY_OPERATOR)) ==
-		               ACCOUNT_BY_FAILURES
-		           ? PROBE_MODELS
-		           : PROBE_NOT;
-	if (open && (row->flags & ACCOUNT_BREAKER_NET))
+		return is_by_failures(row) ? PROBE_MODELS : PROBE_NOT;
+	if (row->breaker_until_ms > now.v && (row->flags & ACCOUNT_BREAKER_NET))
 		return PROBE_MODELS;
-	if (!chat || !(open || soft) || (cools && !(row->flags & ACCOUNT_GUESSED)))
-		return PROBE_NOT;
-	return half_is_over(row, stat, now) ? PROBE_CHAT : PROBE_NOT;
+	return chat && wants_chat(row, now) && half_is_over(row, stat, now) ? PROBE_CHAT
+	                                                                    : PROBE_NOT;
 }
 
 static bool
@@ -182,7 +191,7 @@ brings_back(const struct account_row *row, const struct probe_case *p)
 static void
 enable(struct account_row *row)
 {
-	if ((row->flags & (ACCOUNT_BY_FAILURES | ACCOUNT_BY_OPERATOR)) != ACCOUNT_BY_FAILURES)
+	if (!is_by_failures(row))
 		return;
 	row->flags &= (uint8_t) ~(ACCOUNT_DISABLED | ACCOUNT_BY_FAILURES);
 	row->consecutive = row->fails = 0;
