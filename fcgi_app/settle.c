@@ -66,6 +66,9 @@ write_note(struct txn *txn, const struct settle_job *job, bool disabled)
 		snprintf(note.reason, sizeof note.reason, "no hint");
 	snprintf(note.rule, sizeof note.rule, "%.*s", (int)sizeof note.rule - 1,
 	    finding->rule == NULL ? "" : finding->rule);
+	/* the one that a recovery probe asks for */
+	snprintf(note.model, sizeof note.model, "%s",
+	    strlen(job->outcome->model) < sizeof note.model ? job->outcome->model : "");
 	if (disabled)
 		snprintf(note.disabled_reason, sizeof note.disabled_reason, "%s: %.*s",
 		    verdict_table[finding->verdict].name, 120, note.reason);

@@ -2,6 +2,7 @@
 
 #include "base/date.h"
 #include "judge.h"
+#include "probe.h"
 #include "store/cooldown.h"
 #include "verdict.h"
 
@@ -148,6 +149,21 @@ put_quota(struct emit *e, const struct status_view *v, struct wall_ms now)
 }
 
 static void
+put_probe(struct emit *e, const struct account_stat *s)
+{
+	const char *result = probe_result_name(s->probe_result);
+
+	if (result == NULL) {
+		emit_null(e, "last_probe");
+		return;
+	}
+	emit_object(e, "last_probe");
+	emit_time(e, "at", (struct wall_ms){s->probe_at_ms});
+	emit_z(e, "result", result);
+	emit_end(e);
+}
+
+static void
 put_counters(struct emit *e, const struct status_view *v)
 {
 	const struct account_stat *s = &v->stat;
@@ -173,7 +189,7 @@ put_counters(struct emit *e, const struct status_view *v)
 	emit_i64(e, "max", (int64_t)s->latency_max_ms);
 	emit_i64(e, "total", (int64_t)s->latency_total_ms);
 	emit_end(e);
-	emit_null(e, "last_probe");
+	put_probe(e, s);
 	emit_time(
 	    e, "last_used", (struct wall_ms){v->row.flags & ACCOUNT_PICKED ? v->row.picked_ms : 0});
 	if (s->last_error_ms == 0) {

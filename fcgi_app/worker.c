@@ -112,11 +112,13 @@ connect_serve(struct worker *w)
 	w->serve.pool = w->pool;
 	w->serve.env = w->pool == NULL ? NULL : w->env;
 	w->serve.slot = w->slot;
+	w->serve.listen_fd = w->job->listen_fd;
 	w->serve.store_error = w->store_error;
 	w->serve.generation = w->job->generation;
 	w->serve.loaded_at = w->job->loaded_at;
 	w->serve.checked_root[0] = '\0';
 	w->serve.exposed = false;
+	w->serve.degraded = chores_degraded(&w->serve, clock_wall());
 }
 
 static void
