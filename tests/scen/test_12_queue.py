@@ -165,13 +165,14 @@ def test_a_killed_holder_is_replaced_by_who_waits(up, gate):
     """No time-out to wait for: the next look finds the dead."""
     up.script(K1, hang())
     g = gate(accounts=1, workers=3, pool=ONE, allow=["worker"])
-    g.open(stream=False)
+    dying = g.open(stream=False)
     up.wait_for(1)
     (waiting,) = line_up(g, 1)
     kill(worker_of(g, up))
     t = time.monotonic()
     assert waiting.finish().status == 200
     assert time.monotonic() - t < 0.8
+    assert dying.finish().end is None
     g.assert_clean()
 
 
