@@ -417,10 +417,10 @@ quota_event(struct job *job)
 	event = add_event(job, JOURNAL_WARN, "quota");
 	event_states(event, "active", "active", 0, 0);
 	if (event != NULL)
-		snprintf(event->rule, sizeof event->rule, "90%% of %s%s%s used",
-		    job->quota_crossed & QUOTA_MINUTE ? "the minute's " : "",
-		    job->quota_crossed & QUOTA_DAY ? "the day's " : "",
-		    job->quota_crossed & QUOTA_LIFE ? "the total " : "");
+		snprintf(event->rule, sizeof event->rule, "90%% of the quota%s%s%s used",
+		    job->quota_crossed & QUOTA_MINUTE ? " of the minute" : "",
+		    job->quota_crossed & QUOTA_DAY ? " of the day" : "",
+		    job->quota_crossed & QUOTA_LIFE ? " in all" : "");
 }
 
 static enum store_rc
