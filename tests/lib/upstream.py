@@ -155,6 +155,12 @@ class Upstream:
             for cred in creds or (None,):
                 self._defaults[cred] = action
 
+    def forget(self, *creds):
+        """Drop what is left of their scripts."""
+        with self._lock:
+            for cred in creds:
+                self._scripts.pop(cred, None)
+
     # Looking
 
     def count(self, cred=None):
