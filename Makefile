@@ -114,7 +114,7 @@ check: setup-test ## install what is missing, build, run unit, scenario, configu
 .PHONY: unit-programs unit scen e2e-short e2e kill
 unit-programs: $(UNIT)
 unit: $(UNIT) ## unit tests (cmocka)
-	CMOCKA_MESSAGE_OUTPUT=TAP prove -j2 -e '' $(UNIT)
+	prove -j2 -e 'sh tests/lib/tap.sh' $(UNIT)
 scen: all ## scenario tests: the real program against a scripted provider
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 4 tests/scen
 e2e-short: all

@@ -202,24 +202,6 @@ write_strategy(struct choose *c, uint32_t picked)
 	return rc;
 }
 
-struct breaker_policy
-pick_breaker_policy(const struct conf_policy *p)
-{
-	return (struct breaker_policy){
-	    .triggers = p->channel_breaker.triggers,
-	    .error_rate_micros = (int64_t)(p->channel_breaker.error_rate * 1e6 + 0.5),
-	    .error_window_ms = p->channel_breaker.error_window_ms,
-	    .error_min_requests = p->channel_breaker.error_min_requests,
-	    .latency_ms = p->channel_breaker.latency_ms,
-	    .latency_window_ms = p->channel_breaker.latency_window_ms,
-	    .consecutive_fail = p->channel_breaker.consecutive_fail,
-	    .recovery_timeout_ms = p->channel_breaker.recovery_timeout_ms,
-	    .reopen_ms = p->channel_breaker.reopen_ms,
-	    .half_open_requests = p->channel_breaker.half_open_requests,
-	    .half_open_success = p->channel_breaker.half_open_success,
-	};
-}
-
 static void
 breaker_event(struct choose *c)
 {
@@ -265,15 +247,20 @@ ask_breaker(struct choose *c, enum breaker_answer *answer_out)
 	return STORE_OK;
 }
 
+/* This account or none: tried and resting as it may be, but within its limit. */
 static void
 choose_insisted(struct choose *c, struct choose_one *choice_out)
 {
-	enum score_out out = c->j.pc->judged[c->j.wish->insist];
+	size_t account = c->j.wish->insist;
+	enum score_out out = c->j.pc->judged[account];
 
-	*choice_out = (struct choose_one){c->j.wish->insist, SLOT_REQUEST};
-	c->j.reason.result = out == SCORE_IN || out == SCORE_COOLING || out == SCORE_TRIED
-	                         ? PICK_TAKEN
-	                         : reason_of(&c->j);
+	*choice_out = (struct choose_one){account, SLOT_REQUEST};
+	if (out != SCORE_IN && out != SCORE_COOLING && out != SCORE_TRIED)
+		c->j.reason.result = reason_of(&c->j);
+	else if (judge_has_room(&c->j, &c->j.pc->seats[c->j.pc->numbers[account]]))
+		c->j.reason.result = PICK_TAKEN;
+	else
+		c->j.reason.result = PICK_FULL;
 }
 
 /* The session's own account, if it can serve. */

@@ -7,17 +7,6 @@
 
 #include <string.h>
 
-/* Longest rest that any setting allows: a row beyond it was written by a wrong clock. */
-static int64_t
-most_rest_ms(const struct conf_policy *policy)
-{
-	int64_t most = 25 * 3600 * 1000; /* hard_credit_until on the longest day */
-
-	if (policy->cooldown.stated_max_ms > most)
-		most = policy->cooldown.stated_max_ms;
-	return policy->cooldown.soft_rate_max_ms > most ? policy->cooldown.soft_rate_max_ms : most;
-}
-
 static enum store_rc
 read_leases(struct judge *j)
 {
@@ -87,12 +76,25 @@ live_leases(struct judge *j, uint32_t number)
 	return live;
 }
 
-static bool
-is_full(struct judge *j, const struct pool_seat *seat, uint32_t number)
+bool
+judge_has_room(struct judge *j, const struct pool_seat *seat)
 {
+	uint32_t number = (uint32_t)(seat - j->pc->seats);
+
 	if (seat->limit == 0 || j->pc->in_flight[number] < seat->limit)
-		return false;
-	return live_leases(j, number) >= seat->limit;
+		return true;
+	return live_leases(j, number) < seat->limit;
+}
+
+/* A deadline as far ahead as is allowed; the account is remembered for mending if it was further. */
+static int64_t
+clamp(struct judge *j, uint32_t number, int64_t until_ms, int64_t most_ms)
+{
+	int64_t clamped = cooldown_clamp_ms(until_ms, most_ms, j->now);
+
+	if (clamped != until_ms && j->nstrange < NELEM(j->strange))
+		j->strange[j->nstrange++] = number;
+	return clamped;
 }
 
 /* How this model rests on the account; *until_ms and *guessed as the row says. */
@@ -104,7 +106,7 @@ judge_model(struct judge *j, uint32_t number, int64_t *until_ms, bool *guessed)
 
 	if (cooldown_get(j->txn, ref, j->wish->model, &pair) != STORE_OK)
 		return SCORE_IN;
-	*until_ms = cooldown_clamp_ms(pair.row.until_ms, j->most_rest_ms, j->now);
+	*until_ms = clamp(j, number, pair.row.until_ms, j->most_rest_ms);
 	if (*until_ms <= j->now.v)
 		return SCORE_IN;
 	*guessed = pair.row.guessed;
@@ -126,22 +128,29 @@ judge_settings(const struct judge *j, const struct pool_seat *seat, const struct
 	return seat->weightless && !j->pc->unweighted ? SCORE_NO_WEIGHT : SCORE_IN;
 }
 
-/* The account that comes back first, of those that a probe may try before their time. */
-static void
-note_rest(struct judge *j, size_t at, int64_t until_ms, enum judge_probing probing)
+static bool
+may_probe(const struct judge *j, size_t at, enum judge_probing probing)
 {
 	int all_cooling = j->channel->policy.pool.all_cooling;
 
+	return probing != JUDGE_NEVER && all_cooling != CONF_COOLING_OFF &&
+	       (probing == JUDGE_GUESSED || all_cooling == CONF_COOLING_ANY) &&
+	       !was_tried(j->wish, at);
+}
+
+/* The account that comes back first, of those that a probe may try before their time. */
+static void
+note_rest(
+    struct judge *j, const struct pool_seat *seat, int64_t until_ms, enum judge_probing probing)
+{
 	j->until_ms = until_ms;
 	if (j->reason.earliest.v == 0 || until_ms < j->reason.earliest.v)
 		j->reason.earliest.v = until_ms;
-	if (probing == JUDGE_NEVER || all_cooling == CONF_COOLING_OFF || was_tried(j->wish, at) ||
-	    (probing == JUDGE_STATED && all_cooling == CONF_COOLING_GUESSED))
-		return;
-	if (j->has_probe && until_ms >= j->probe_until_ms)
+	if (!may_probe(j, seat->index, probing) ||
+	    (j->has_probe && until_ms >= j->probe_until_ms) || !judge_has_room(j, seat))
 		return;
 	j->has_probe = true;
-	j->probe = at;
+	j->probe = seat->index;
 	j->probe_until_ms = until_ms;
 }
 
@@ -152,30 +161,33 @@ struct resting {
 	enum judge_probing probing;
 };
 
+static enum judge_probing
+probing_of(const struct account_row *row, bool cools, bool model_guessed)
+{
+	if (cools && row->cool_kind == VERDICT_HARD_CREDIT)
+		return JUDGE_NEVER;
+	return (!cools || (row->flags & ACCOUNT_GUESSED)) && model_guessed ? JUDGE_GUESSED
+	                                                                   : JUDGE_STATED;
+}
+
 static struct resting
 rest_of(struct judge *j, uint32_t number, const struct account_row *row)
 {
-	int64_t cool = cooldown_clamp_ms(row->cool_until_ms, j->most_rest_ms, j->now),
+	int64_t cool = clamp(j, number, row->cool_until_ms, j->most_rest_ms);
+	int64_t broken = clamp(j, number, row->breaker_until_ms, j->most_backoff_ms),
 	        model_until = 0;
-	bool guessed = cool <= j->now.v || (row->flags & ACCOUNT_GUESSED), model_guessed = true;
-	struct resting rest = {SCORE_IN, cool, JUDGE_STATED};
+	bool cools = cool > j->now.v, model_guessed = true;
+	struct resting rest = {SCORE_IN, cool > broken ? cool : broken, JUDGE_STATED};
 
 	if (row->flags & ACCOUNT_MODELS)
 		rest.out = judge_model(j, number, &model_until, &model_guessed);
 	if (rest.out == SCORE_MODEL_MISSING)
 		return rest;
-	if (cool > j->now.v)
-		rest.out = SCORE_COOLING;
-	else if (row->breaker_until_ms > j->now.v)
-		rest.out = SCORE_BREAKER;
-	if (row->breaker_until_ms > rest.until_ms)
-		rest.until_ms = row->breaker_until_ms;
+	if (rest.until_ms > j->now.v)
+		rest.out = cools ? SCORE_COOLING : SCORE_BREAKER;
 	if (model_until > rest.until_ms)
 		rest.until_ms = model_until;
-	if (cool > j->now.v && row->cool_kind == VERDICT_HARD_CREDIT)
-		rest.probing = JUDGE_NEVER;
-	else if (guessed && model_guessed)
-		rest.probing = JUDGE_GUESSED;
+	rest.probing = probing_of(row, cools, model_guessed);
 	return rest;
 }
 
@@ -190,7 +202,7 @@ judge_rest(
 		return SCORE_IN; /* the common case of a long scan */
 	rest = rest_of(j, number, row);
 	if (rest.out != SCORE_IN && rest.out != SCORE_MODEL_MISSING)
-		note_rest(j, seat->index, rest.until_ms, rest.probing);
+		note_rest(j, seat, rest.until_ms, rest.probing);
 	return rest.out;
 }
 
@@ -204,9 +216,9 @@ is_spent(struct judge *j, const struct pool_seat *seat, uint32_t number)
 	if (fit.hit == QUOTA_FITS)
 		return false;
 	if (fit.frees == QUOTA_NEXT_MINUTE)
-		note_rest(j, seat->index, ((int64_t)time.minute + 1) * 60000, JUDGE_NEVER);
+		note_rest(j, seat, ((int64_t)time.minute + 1) * 60000, JUDGE_NEVER);
 	else if (fit.frees == QUOTA_NEXT_DAY)
-		note_rest(j, seat->index, pool_next_day(j->channel, j->now).v, JUDGE_NEVER);
+		note_rest(j, seat, pool_next_day(j->channel, j->now).v, JUDGE_NEVER);
 	return true;
 }
 
@@ -233,7 +245,7 @@ judge_account(struct judge *j, const struct pool_seat *seat, const struct accoun
 		out = judge_rest(j, seat, number, row);
 	if (out == SCORE_IN && j->wish->ntried > 0 && was_tried(j->wish, seat->index))
 		out = SCORE_TRIED;
-	if (out == SCORE_IN && is_full(j, seat, number))
+	if (out == SCORE_IN && !judge_has_room(j, seat))
 		out = SCORE_FULL;
 	if (out == SCORE_IN && seat->metered && is_spent(j, seat, number))
 		out = SCORE_QUOTA;
@@ -430,12 +442,12 @@ judge_open(struct judge *j, struct txn *txn, const struct slot *slot, const stru
 	j->pc = &wish->pool->channels[wish->channel];
 	j->now = now;
 	j->model = text_span(wish->model);
-	j->most_rest_ms = most_rest_ms(&j->channel->policy);
+	judge_allow(j);
 	j->reason = (struct pick_reason){.result = PICK_NOBODY};
 	j->tiers = j->channel->policy.pool.cost_tiers && j->model.n > 0;
 	j->count_bound = j->active = j->has_probe = false;
 	j->consecutive = 0;
-	j->ndead = 0;
+	j->ndead = j->nstrange = 0;
 	j->slots = wish->pool->slots;
 	j->slots->n = 0;
 	quota_open(txn, j->pc->number, &j->quotas);

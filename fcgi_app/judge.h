@@ -17,6 +17,8 @@
 #define JUDGE_DEAD_MAX \
 	64 /* accounts freed of dead workers' leases in one pick; the rest by the next ones */
 
+#define JUDGE_STRANGE_MAX 8 /* likewise */
+
 /* May a probe try a resting account before its time? */
 enum judge_probing {
 	JUDGE_GUESSED, /* nobody said how long it would rest */
@@ -32,7 +34,7 @@ struct judge {
 	struct pool_channel *pc;
 	struct wall_ms now;
 	struct span model;
-	int64_t most_rest_ms;
+	int64_t most_rest_ms, most_backoff_ms; /* that any setting allows */
 	struct slot_list *slots;
 	struct price_view prices; /* of the model; used where `tiers` */
 	struct quota_view quotas;
@@ -50,6 +52,8 @@ struct judge {
 	int64_t probe_until_ms;
 	uint32_t dead[JUDGE_DEAD_MAX]; /* account numbers with leases of dead workers */
 	unsigned ndead;
+	uint32_t strange[JUDGE_STRANGE_MAX]; /* account numbers with deadlines of a wrong clock */
+	unsigned nstrange;
 };
 
 enum store_rc judge_open(struct judge *j, struct txn *txn, const struct slot *slot,
@@ -66,6 +70,12 @@ void judge_candidate(struct judge *j, const struct pool_seat *seat, const struct
 /* Tokens and requests of today, mean latency, quota: for the strategies that want them. */
 void judge_facts(
     struct judge *j, const struct pool_seat *seat, unsigned needs, struct strategy_facts *facts);
+
+/* Is the account below its limit, leases of dead workers not counted? */
+bool judge_has_room(struct judge *j, const struct pool_seat *seat);
+/* judge_mend.c: the longest rests that settings allow, and writing anew what is further ahead. */
+void judge_allow(struct judge *j);
+enum store_rc judge_mend(struct judge *j) STORE_MUST_CHECK;
 
 /* At most one probe of a resting account at a time on a channel, over all processes. */
 bool judge_probe_runs(const struct judge *j);

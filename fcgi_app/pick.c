@@ -149,6 +149,8 @@ pick_in(struct txn *txn, void *arg)
 		rc = choose_account(&c, &choice);
 	if (rc == STORE_OK)
 		rc = judge_free_dead(&c.j);
+	if (rc == STORE_OK && c.j.nstrange > 0)
+		rc = judge_mend(&c.j);
 	if (rc == STORE_OK)
 		rc = obey_queue(&c);
 	if (rc == STORE_OK && c.j.reason.result == PICK_TAKEN)
@@ -217,4 +219,22 @@ pick_look(struct txn *txn, const struct slot *slot, const struct pick_wish *wish
 	judge_close(&c.j);
 	*reason_out = c.j.reason;
 	return rc;
+}
+
+struct breaker_policy
+pick_breaker_policy(const struct conf_policy *p)
+{
+	return (struct breaker_policy){
+	    .triggers = p->channel_breaker.triggers,
+	    .error_rate_micros = (int64_t)(p->channel_breaker.error_rate * 1e6 + 0.5),
+	    .error_window_ms = p->channel_breaker.error_window_ms,
+	    .error_min_requests = p->channel_breaker.error_min_requests,
+	    .latency_ms = p->channel_breaker.latency_ms,
+	    .latency_window_ms = p->channel_breaker.latency_window_ms,
+	    .consecutive_fail = p->channel_breaker.consecutive_fail,
+	    .recovery_timeout_ms = p->channel_breaker.recovery_timeout_ms,
+	    .reopen_ms = p->channel_breaker.reopen_ms,
+	    .half_open_requests = p->channel_breaker.half_open_requests,
+	    .half_open_success = p->channel_breaker.half_open_success,
+	};
 }

@@ -20,6 +20,8 @@ enum round {
 	ROUND_STORE,
 };
 
+enum queue_end { QUEUE_LOOKS, QUEUE_LEAVES };
+
 /* Where the plan stands now is where the next pick looks. */
 static void
 use_channel(struct serve_job *j)
@@ -106,25 +108,39 @@ next_channel(struct serve_job *j)
 	return true;
 }
 
+static bool
+nobody_waits(const struct serve_job *j)
+{
+	return j->s->watch->client_gone || j->s->watch->stopping;
+}
+
+/* Until woken, until it is time to look again, or until the time is up. */
+static enum queue_end
+wait_turn(struct serve_job *j, uint32_t mark, struct mono_ms until)
+{
+	struct mono_ms now = clock_mono(), look = {now.v + QUEUE_LOOK_MS};
+
+	while (now.v < until.v && now.v < look.v) {
+		watch_signals(j->s->watch, now);
+		watch_client(j->s->watch, now);
+		if (nobody_waits(j))
+			return QUEUE_LEAVES;
+		if (queue_wait(j->s->env, j->s->slot, mark, until.v - now.v))
+			return QUEUE_LOOKS;
+		now = clock_mono();
+	}
+	return now.v < until.v ? QUEUE_LOOKS : QUEUE_LEAVES;
+}
+
 /* Stand in the queue until woken, or for as long as pool.queue_timeout allows. */
 static enum round
 stand_in_queue(struct serve_job *j, uint32_t mark, struct why *why)
 {
 	struct walk *w = &j->walk;
-	struct mono_ms now = clock_mono(), look = {now.v + QUEUE_LOOK_MS};
 
 	if (w->queue_until.v == 0)
-		w->queue_until.v = now.v + w->channel->policy.pool.queue_timeout_ms;
-	while (now.v < w->queue_until.v && now.v < look.v) {
-		watch_signals(j->s->watch, now);
-		watch_client(j->s->watch, now);
-		if (j->s->watch->client_gone || j->s->watch->stopping)
-			break;
-		if (queue_wait(j->s->env, j->s->slot, mark, w->queue_until.v - now.v))
-			return ROUND_AGAIN;
-		now = clock_mono();
-	}
-	if (!j->s->watch->client_gone && !j->s->watch->stopping && now.v < w->queue_until.v)
+		w->queue_until.v = clock_mono().v + w->channel->policy.pool.queue_timeout_ms;
+	if (wait_turn(j, mark, w->queue_until) == QUEUE_LOOKS)
 		return ROUND_AGAIN;
 	if (pick_leave(j->s->env, j->s->slot, &w->wish, why) != ERR_OK)
 		return ROUND_STORE;
@@ -135,20 +151,13 @@ stand_in_queue(struct serve_job *j, uint32_t mark, struct why *why)
 	return !j->s->watch->stopping && next_channel(j) ? ROUND_AGAIN : ROUND_GIVE_UP;
 }
 
-/* What follows from an attempt. */
+/* A failed attempt: this channel once more, the next one, or none. */
 static enum round
-after_attempt(struct serve_job *j, const struct pick_lease *lease)
+after_failure(struct serve_job *j, const struct pick_lease *lease)
 {
 	struct walk *w = &j->walk;
-	enum walk_next next;
+	enum walk_next next = walk_next(w);
 
-	if (w->outcome.finding.verdict == VERDICT_OK)
-		return ROUND_SERVED;
-	if (j->respond.committed || j->s->watch->client_gone || j->respond.gone)
-		return ROUND_GONE;
-	if (w->outcome.stopped)
-		return ROUND_GIVE_UP;
-	next = walk_next(w);
 	if (verdict_table[w->outcome.finding.verdict].next == NEXT_NEVER ||
 	    (next == WALK_STOP && w->unexplained >= 2))
 		return ROUND_GIVE_UP;
@@ -158,6 +167,19 @@ after_attempt(struct serve_job *j, const struct pick_lease *lease)
 	if (next == WALK_WAIT)
 		watch_sleep(j->s->watch, walk_backoff_ms(w, serve_job_random(j->s)), clock_mono);
 	return ROUND_AGAIN;
+}
+
+/* What follows from an attempt. */
+static enum round
+after_attempt(struct serve_job *j, const struct pick_lease *lease)
+{
+	const struct walk *w = &j->walk;
+
+	if (w->outcome.finding.verdict == VERDICT_OK)
+		return ROUND_SERVED;
+	if (j->respond.committed || j->s->watch->client_gone || j->respond.gone)
+		return ROUND_GONE;
+	return w->outcome.stopped ? ROUND_GIVE_UP : after_failure(j, lease);
 }
 
 /* Nobody could be had on this channel. */

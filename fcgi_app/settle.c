@@ -1,40 +1,23 @@
 #include "settle.h"
 
-#include "charge.h"
 #include "rest.h"
+#include "settle_job.h"
 #include "store/cooldown.h"
 #include "store/tally.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* One settlement on its way through the transaction. */
-struct job {
-	const struct slot *slot;
-	const struct pool *pool;
-	const struct pick_lease *lease;
-	const struct settle_outcome *outcome;
-	struct wall_ms now;
-	struct health_time time;
-	struct settle_report report;
-	/* rows */
-	struct account_row row;
-	struct account_stat stat;
-	struct health_change change;
-	unsigned quota_crossed;
-	struct queue_wake wake;
-};
-
-static const struct conf_channel *
-channel_of(const struct job *job)
+const struct conf_channel *
+settle_channel(const struct settle_job *job)
 {
 	return &job->pool->conf->channels[job->lease->channel];
 }
 
-static struct journal_row *
-add_event(struct job *job, enum journal_level level, const char *cause)
+struct journal_row *
+settle_event(struct settle_job *job, enum journal_level level, const char *cause)
 {
-	const struct conf_channel *channel = channel_of(job);
+	const struct conf_channel *channel = settle_channel(job);
 	struct journal_row *event;
 
 	if (job->report.n == SETTLE_EVENTS_MAX)
@@ -54,8 +37,8 @@ add_event(struct job *job, enum journal_level level, const char *cause)
 	return event;
 }
 
-static void
-event_states(
+void
+settle_event_states(
     struct journal_row *event, const char *from, const char *to, int64_t old_ms, int64_t new_ms)
 {
 	if (event == NULL)
@@ -68,7 +51,7 @@ event_states(
 
 /* Texts for people: why it rests, why it is disabled. */
 static enum store_rc
-write_note(struct txn *txn, const struct job *job, bool disabled)
+write_note(struct txn *txn, const struct settle_job *job, bool disabled)
 {
 	const struct classify_finding *finding = job->outcome->finding;
 	struct account_note note;
@@ -91,7 +74,7 @@ write_note(struct txn *txn, const struct job *job, bool disabled)
 
 /* One model on this account rests. */
 static enum store_rc
-rest_model(struct txn *txn, struct job *job, const struct rest *rest)
+rest_model(struct txn *txn, struct settle_job *job, const struct rest *rest)
 {
 	const struct classify_finding *finding = job->outcome->finding;
 	struct cooldown_pair pair;
@@ -121,9 +104,9 @@ rest_model(struct txn *txn, struct job *job, const struct rest *rest)
 	job->row.flags |= ACCOUNT_MODELS;
 	if (old_ms <= job->now.v) {
 		struct journal_row *event =
-		    add_event(job, JOURNAL_INFO, verdict_table[finding->verdict].name);
+		    settle_event(job, JOURNAL_INFO, verdict_table[finding->verdict].name);
 
-		event_states(event, "active", "cooling", old_ms, rest->until.v);
+		settle_event_states(event, "active", "cooling", old_ms, rest->until.v);
 		if (event != NULL)
 			text_clean(event->model, sizeof event->model, text_span(pair.model));
 	}
@@ -132,7 +115,7 @@ rest_model(struct txn *txn, struct job *job, const struct rest *rest)
 
 /* A guessed rest of this model that was set before the lease ends with its success. */
 static enum store_rc
-free_model(struct txn *txn, const struct job *job)
+free_model(struct txn *txn, const struct settle_job *job)
 {
 	struct cooldown_pair pair;
 	enum store_rc rc;
@@ -156,11 +139,11 @@ positive(int64_t v)
 
 /* Tokens in all, and those of the channel's day. */
 static void
-count_usage(struct job *job)
+count_usage(struct settle_job *job)
 {
 	const struct dialect_usage *usage = job->outcome->usage;
 	struct account_stat *stat = &job->stat;
-	uint32_t today = pool_day(channel_of(job), job->now);
+	uint32_t today = pool_day(settle_channel(job), job->now);
 
 	if (stat->today != today) {
 		stat->today = today;
@@ -178,7 +161,7 @@ count_usage(struct job *job)
 }
 
 static enum store_rc
-apply_success(struct txn *txn, struct job *job)
+apply_success(struct txn *txn, struct settle_job *job)
 {
 	uint64_t ms = job->outcome->latency_ms > 0 ? (uint64_t)job->outcome->latency_ms : 0;
 
@@ -189,13 +172,13 @@ apply_success(struct txn *txn, struct job *job)
 	if (ms > job->stat.latency_max_ms)
 		job->stat.latency_max_ms = ms;
 	if (job->change.cool_ended)
-		event_states(add_event(job, JOURNAL_INFO, "success"), "cooling", "active",
+		settle_event_states(settle_event(job, JOURNAL_INFO, "success"), "cooling", "active",
 		    job->change.old_until_ms, 0);
 	return free_model(txn, job);
 }
 
 static void
-note_failure(struct job *job, const struct verdict_row *row)
+note_failure(struct settle_job *job, const struct verdict_row *row)
 {
 	const struct classify_finding *finding = job->outcome->finding;
 
@@ -210,9 +193,9 @@ note_failure(struct job *job, const struct verdict_row *row)
 
 /* breaker.ratio: that share of the last requests failed. */
 static void
-heed_ratio(struct job *job)
+heed_ratio(struct settle_job *job)
 {
-	const struct conf_policy *policy = &channel_of(job)->policy;
+	const struct conf_policy *policy = &settle_channel(job)->policy;
 	unsigned calls, failures, n = (unsigned)policy->breaker.ratio_requests;
 
 	if (policy->breaker.ratio <= 0 || job->change.breaker_opened || !job->change.new_incident)
@@ -224,7 +207,7 @@ heed_ratio(struct job *job)
 }
 
 static void
-count_failure(struct job *job, const struct verdict_row *row)
+count_failure(struct settle_job *job, const struct verdict_row *row)
 {
 	enum verdict verdict = job->outcome->finding->verdict;
 	const struct health_policy *policy = &job->pool->channels[job->lease->channel].health;
@@ -255,7 +238,7 @@ count_failure(struct job *job, const struct verdict_row *row)
 
 /* The journal's view of an account that changed state, or of a deadline that moved. */
 static void
-report_change(struct job *job, enum health_state before, int64_t until_before)
+report_change(struct settle_job *job, enum health_state before, int64_t until_before)
 {
 	enum health_state after = health_state(&job->row, job->now);
 	int64_t until = health_until_ms(&job->row, job->now);
@@ -263,14 +246,14 @@ report_change(struct job *job, enum health_state before, int64_t until_before)
 	const char *from = health_state_name(before), *to = health_state_name(after);
 
 	if (job->change.disabled)
-		event_states(
-		    add_event(job, JOURNAL_ALERT, kind), from, "disabled", until_before, 0);
+		settle_event_states(
+		    settle_event(job, JOURNAL_ALERT, kind), from, "disabled", until_before, 0);
 	if (job->change.breaker_opened)
-		event_states(add_event(job, JOURNAL_WARN, "breaker"), from, to,
+		settle_event_states(settle_event(job, JOURNAL_WARN, "breaker"), from, to,
 		    job->change.old_until_ms, job->row.breaker_until_ms);
 	if (job->change.cool_set && !job->change.breaker_opened)
-		event_states(
-		    add_event(job,
+		settle_event_states(
+		    settle_event(job,
 		        job->outcome->finding->verdict == VERDICT_HARD_CREDIT ? JOURNAL_WARN
 		                                                              : JOURNAL_INFO,
 		        kind),
@@ -278,7 +261,7 @@ report_change(struct job *job, enum health_state before, int64_t until_before)
 }
 
 static enum store_rc
-apply_failure(struct txn *txn, struct job *job)
+apply_failure(struct txn *txn, struct settle_job *job)
 {
 	const struct classify_finding *finding = job->outcome->finding;
 	const struct verdict_row *row = &verdict_table[finding->verdict];
@@ -289,7 +272,7 @@ apply_failure(struct txn *txn, struct job *job)
 
 	count_failure(job, row);
 	rest = rest_after(finding->verdict, finding->status, &finding->reset,
-	    &channel_of(job)->policy, job->row.soft_streak, job->now);
+	    &settle_channel(job)->policy, job->row.soft_streak, job->now);
 	if (rest.rests && row->rest == REST_MODEL) {
 		rc = rest_model(txn, job, &rest);
 	} else if (rest.rests) {
@@ -309,153 +292,6 @@ apply_failure(struct txn *txn, struct job *job)
 	return rc;
 }
 
-static enum breaker_probe
-probe_result(enum verdict verdict)
-{
-	if (verdict == VERDICT_OK)
-		return BREAKER_PROBE_OK;
-	if (verdict == VERDICT_CANCELLED || verdict == VERDICT_CLIENT ||
-	    verdict == VERDICT_CONTEXT_LENGTH || verdict == VERDICT_NOBODY)
-		return BREAKER_PROBE_NEUTRAL;
-	return BREAKER_PROBE_FAILED;
-}
-
-static void
-breaker_event(struct job *job)
-{
-	const struct breaker_change *change = &job->report.breaker;
-	struct journal_row *event;
-
-	if (!change->moved)
-		return;
-	event = add_event(job, change->warn ? JOURNAL_WARN : JOURNAL_INFO, "channel breaker");
-	event_states(event, breaker_state_name(change->from), breaker_state_name(change->to),
-	    change->old_until_ms, change->until_ms);
-	if (event == NULL)
-		return;
-	event->account[0] = '\0';
-	event->status = 0;
-	text_clean(event->rule, sizeof event->rule, text_span(change->text));
-	if (change->trigger != 0)
-		snprintf(
-		    event->cause, sizeof event->cause, "%s", breaker_trigger_name(change->trigger));
-}
-
-/* The channel's windows and half-open probes. */
-static enum store_rc
-feed_breaker(struct txn *txn, struct job *job)
-{
-	const struct verdict_row *row = &verdict_table[job->outcome->finding->verdict];
-	struct breaker_policy policy = pick_breaker_policy(&channel_of(job)->policy);
-	struct breaker_outcome outcome = {
-	    .requests = row->channel_requests,
-	    .failed = row->channel_counts,
-	    .first_content_ms = job->outcome->first_content_ms,
-	    .permit = job->lease->kind == SLOT_PERMIT,
-	    .probe = probe_result(job->outcome->finding->verdict),
-	    .round = job->lease->round,
-	};
-	struct breaker_row breaker;
-	enum store_rc rc = breaker_get(txn, job->lease->ref.channel, &breaker);
-
-	job->report.breaker = (struct breaker_change){.write = false};
-	if (rc != STORE_OK && rc != STORE_NONE)
-		return rc;
-	breaker_result(&breaker, &outcome, &policy, job->now, &job->report.breaker);
-	breaker_event(job);
-	return job->report.breaker.write ? breaker_put(txn, job->lease->ref.channel, &breaker)
-	                                 : STORE_OK;
-}
-
-static struct sticky_turn
-turn_of(const struct conf *conf, const struct settle_session *session, enum sticky_served served)
-{
-	return (struct sticky_turn){
-	    .bound = session->found.bound && !session->ours,
-	    .trouble = session->found.trouble,
-	    .rest_left_ms = session->found.rest_left_ms,
-	    .unbind = conf->sticky.on_trouble == CONF_TROUBLE_UNBIND,
-	    .detour_max_ms = conf->sticky.detour_max_ms,
-	    .served = served,
-	};
-}
-
-/* Who served decides about the binding: it stays, its time starts anew, or it moves. */
-static enum store_rc
-settle_session(struct txn *txn, const struct job *job)
-{
-	const struct settle_session *session = job->outcome->session;
-	const struct conf *conf = job->pool->conf;
-	uint32_t served = job->lease->ref.number;
-	struct sticky_id id;
-	struct sticky_turn turn;
-
-	if (session == NULL || job->outcome->finding->verdict != VERDICT_OK)
-		return STORE_OK;
-	id = (struct sticky_id){
-	    session->key, job->lease->ref.channel, job->now, conf->sticky.ttl_ms};
-	if (!session->found.bound)
-		return STORE_OK; /* bound with this very lease */
-	turn = turn_of(
-	    conf, session, served == session->found.account ? STICKY_BY_BOUND : STICKY_BY_OTHER);
-	switch (sticky_decide(&turn)) {
-	case STICKY_KEEP: break;
-	case STICKY_RENEW: return sticky_put(txn, &id, served);
-	case STICKY_MOVE: return sticky_move(txn, &id, session->found.account, served);
-	case STICKY_DROP: return sticky_drop(txn, &id, session->found.account);
-	}
-	return STORE_OK;
-}
-
-static void
-quota_event(struct job *job)
-{
-	struct journal_row *event;
-
-	if (job->quota_crossed == 0)
-		return;
-	event = add_event(job, JOURNAL_WARN, "quota");
-	event_states(event, "active", "active", 0, 0);
-	if (event != NULL)
-		snprintf(event->rule, sizeof event->rule, "90%% of the quota%s%s%s used",
-		    job->quota_crossed & QUOTA_MINUTE ? " of the minute" : "",
-		    job->quota_crossed & QUOTA_DAY ? " of the day" : "",
-		    job->quota_crossed & QUOTA_LIFE ? " in all" : "");
-}
-
-static enum store_rc
-charge(struct txn *txn, struct job *job)
-{
-	struct charge c = {
-	    .conf = job->pool->conf,
-	    .lease = job->lease,
-	    .verdict = job->outcome->finding->verdict,
-	    .usage = job->outcome->usage,
-	    .client = job->outcome->client,
-	    .model = job->outcome->model,
-	    .sent = job->outcome->sent,
-	    .now = job->now,
-	};
-	enum store_rc rc = charge_apply(txn, &c, &job->quota_crossed);
-
-	quota_event(job);
-	return rc;
-}
-
-/* All that is not the account's own row. */
-static enum store_rc
-settle_around(struct txn *txn, struct job *job)
-{
-	struct queue_who who = {job->slot, job->lease->ref.channel, 0};
-	enum store_rc rc = charge(txn, job);
-
-	if (rc == STORE_OK)
-		rc = feed_breaker(txn, job);
-	if (rc == STORE_OK)
-		rc = settle_session(txn, job);
-	return rc == STORE_OK ? queue_next(txn, &who, &job->wake) : rc;
-}
-
 static enum store_rc
 write_events(struct txn *txn, const struct settle_report *report)
 {
@@ -468,7 +304,7 @@ write_events(struct txn *txn, const struct settle_report *report)
 
 /* The lease becomes part of the account's row only now: a pick writes its slot alone. */
 static void
-note_pick(struct job *job)
+note_pick(struct settle_job *job)
 {
 	struct account_row *row = &job->row;
 
@@ -482,7 +318,7 @@ note_pick(struct job *job)
 
 /* What is not there yet reads as empty. */
 static enum store_rc
-read_rows(struct txn *txn, struct job *job)
+read_rows(struct txn *txn, struct settle_job *job)
 {
 	enum store_rc rc = account_get(txn, job->lease->ref, &job->row);
 
@@ -494,7 +330,7 @@ read_rows(struct txn *txn, struct job *job)
 static enum store_rc
 settle_in(struct txn *txn, void *arg)
 {
-	struct job *job = arg;
+	struct settle_job *job = arg;
 	enum store_rc rc = slot_free(txn, job->slot);
 
 	job->report.n = 0;
@@ -526,7 +362,7 @@ settle_lease(struct env *env, const struct slot *slot, const struct pool *pool,
     struct pick_lease *lease, const struct settle_outcome *outcome, struct wall_ms now,
     struct settle_report *report_out, struct why *why)
 {
-	struct job job = {
+	struct settle_job job = {
 	    .slot = slot, .pool = pool, .lease = lease, .outcome = outcome, .now = now};
 	enum store_rc rc;
 
@@ -545,38 +381,4 @@ settle_lease(struct env *env, const struct slot *slot, const struct pool *pool,
 	                  job.report.breaker.moved;
 	*report_out = job.report;
 	return ERR_OK;
-}
-
-struct unserved {
-	const struct pool *pool;
-	const struct settle_session *session;
-	struct wall_ms now;
-};
-
-static enum store_rc
-unserved_in(struct txn *txn, void *arg)
-{
-	const struct unserved *u = arg;
-	const struct settle_session *session = u->session;
-	struct sticky_turn turn = turn_of(u->pool->conf, session, STICKY_BY_NOBODY);
-	struct sticky_id id = {session->key, u->pool->channels[session->channel].number, u->now,
-	    u->pool->conf->sticky.ttl_ms};
-
-	if (sticky_decide(&turn) != STICKY_DROP)
-		return STORE_OK;
-	return session->ours ? sticky_del(txn, &id) : sticky_drop(txn, &id, session->found.account);
-}
-
-enum err
-settle_unserved(struct env *env, const struct pool *pool, const struct settle_session *session,
-    struct wall_ms now, struct why *why)
-{
-	struct unserved u = {pool, session, now};
-
-	if (!session->found.bound && !session->ours)
-		return ERR_OK;
-	if (env_update(env, unserved_in, &u) == STORE_OK)
-		return ERR_OK;
-	err_why(why, "store: %s", env_error(env));
-	return ERR_STORE;
 }

@@ -18,13 +18,13 @@
 
 struct settle_outcome {
 	const struct classify_finding *finding; /* verdict, reset, rule, message */
-	const struct dialect_usage *usage;
-	const char *model;                    /* as the upstream knows it */
-	const char *client;                   /* "" = nobody is told apart */
-	int64_t latency_ms;                   /* of the whole attempt */
-	int64_t first_content_ms;             /* -1 = there was none */
-	bool sent;                            /* the request reached the upstream */
-	const struct settle_session *session; /* NULL = none */
+	const struct dialect_usage *usage;      /* NULL: nothing is known of it */
+	const char *model;                      /* as the upstream knows it */
+	const char *client;                     /* "" = nobody is told apart */
+	int64_t latency_ms;                     /* of the whole attempt */
+	int64_t first_content_ms;               /* -1 = there was none */
+	bool sent;                              /* the request reached the upstream */
+	const struct settle_session *session;   /* NULL = none */
 };
 
 /* The conversation of a request and what its pick found. */

@@ -3,6 +3,7 @@
 #include <curl/curl.h>
 #include <openssl/ssl.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -311,14 +312,19 @@ struct upstream_end
 upstream_finish(struct upstream *up)
 {
 	struct upstream_end end = {.transport = TRANSPORT_OK};
-	long status = 0, connects = 0;
+	long status = 0, connects = 0, system_error = 0;
 	curl_off_t connected = 0;
 
 	curl_easy_getinfo(up->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(up->easy, CURLINFO_NUM_CONNECTS, &connects);
 	curl_easy_getinfo(up->easy, CURLINFO_CONNECT_TIME_T, &connected);
-	end.reused = up->sendings > 1 || (connects == 0 && up->sendings == 1);
-	end.connected = connected > 0 || end.reused;
+	curl_easy_getinfo(up->easy, CURLINFO_OS_ERRNO, &system_error);
+	/* a sending that libcurl could not begin again was one on a kept connection */
+	end.reused = up->sendings > 1 || (connects == 0 && up->sendings == 1) ||
+	             up->code == CURLE_SEND_FAIL_REWIND;
+	/* a reset can come before libcurl has seen that the connection stood */
+	end.connected = connected > 0 || end.reused ||
+	                (up->code == CURLE_COULDNT_CONNECT && system_error == ECONNRESET);
 	end.written_whole = up->sendings > 0 && written_whole(up);
 	end.transport = transport_of(up, status != 0, end.reused);
 	if (up->code != CURLE_OK)

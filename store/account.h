@@ -28,7 +28,8 @@ enum account_flag {
 	ACCOUNT_BY_OPERATOR = 64, /* disabled by a person: a new key does not enable it */
 };
 
-struct account_row {
+/* Read where it lies in the map (account_shard()), and there it lies at any even address. */
+struct __attribute__((packed, aligned(2))) account_row {
 	uint8_t version, flags;
 	uint8_t cool_kind; /* an enumerator the caller chose: the verdict; 0 = none */
 	uint8_t soft_streak, breaker_step, session_dead, auth_failed;

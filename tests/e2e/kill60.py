@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""kill60 - workers are killed at random under load, and nobody may notice more than one broken answer.
+"""kill60 - workers are killed at random under load; each may cost no more than its own answer.
 
-    kill60.py [SECONDS] [SET-UP]        60 seconds of lighttpd-external unless said otherwise; prints a summary
+    kill60.py [SECONDS] [SET-UP]     60 seconds of lighttpd-external unless said otherwise
 
-Every client must get an answer, an error, or an end that can be told from a good one. Nothing may hang, and at the end
-no lease may be left.
+Every client must get an answer, an error, or an end that can be told from a good one. Nothing may
+hang, and at the end no lease may be left. Prints how many of each.
 """
 
 import collections

@@ -1,8 +1,9 @@
-"""stage - a web server with the shipped configuration, the gateway behind it and a scripted provider, all on loopback.
+"""stage - a web server with the shipped configuration, the gateway and a scripted provider.
 
-Each Stage is a temp dir with its own processes; stop() ends them and says what was left over. Configuration files of
-lighttpd/ and apache/ are copied, never edited: what a test needs differently comes through the variables they document.
-Started as root, everything runs as an unprivileged user, so that both ways behave alike.
+All on loopback. Each Stage is a temp dir with its own processes; stop() ends them and says what was
+left over. Configuration files of lighttpd/ and apache/ are copied, never edited: what a test needs
+differently comes through the variables they document. Started as root, everything runs as an
+unprivileged user, so that both ways behave alike.
 """
 
 import hashlib

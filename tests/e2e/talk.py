@@ -106,7 +106,8 @@ class Gate:
     def __call__(self, x):
         try:
             x.send(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                b"Transfer-Encoding: chunked\r\n\r\n"
             )
             for i, event in enumerate(self.events):
                 while self.allowed <= i:

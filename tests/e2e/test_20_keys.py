@@ -1,4 +1,4 @@
-"""The gateway checks client keys itself: the Authorization header must come through every web server."""
+"""The gateway checks client keys itself: Authorization must come through every web server."""
 
 import pytest
 import stage as st

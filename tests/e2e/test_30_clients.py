@@ -22,7 +22,8 @@ def stage(request):
 def raw(body, length=None):
     """A chat request as bytes."""
     return (
-        b"POST /llm/v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: application/json\r\n"
+        b"POST /llm/v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\n"
+        b"Content-Type: application/json\r\n"
         b"Content-Length: %d\r\n\r\n%s"
         % (bearer()["Authorization"].encode(), length or len(body), body)
     )
@@ -122,7 +123,8 @@ def test_client_that_reads_nothing(stage):
     def flood(x):
         try:
             x.send(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                b"Transfer-Encoding: chunked\r\n\r\n"
             )
             data = answers.sse([answers.chunk({"content": "x" * 60000})])
             for _ in range(2000):  # 120 MB

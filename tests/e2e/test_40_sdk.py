@@ -1,4 +1,4 @@
-"""The openai SDK against the gateway: whatever it makes of an answer must be what it makes of the provider's own."""
+"""The openai SDK must make of an answer through the gateway what it makes of the provider's own."""
 
 import base64
 import glob

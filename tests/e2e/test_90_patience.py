@@ -1,4 +1,4 @@
-"""A model that thinks for 70 seconds before its first byte: no time limit of any web server may be below ours."""
+"""A model that thinks for 70 seconds: no time limit of any web server may be below ours."""
 
 import threading
 

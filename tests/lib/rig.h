@@ -166,7 +166,7 @@ rig_rest_model(
 	struct rig_state s = {.pool = rig->pool, .account = account, .pair = {.row = *row}};
 	struct rig_state old = rig_state(rig, account, model);
 
-	strcpy(s.pair.model, model);
+	snprintf(s.pair.model, sizeof s.pair.model, "%s", model);
 	OK(env_update(rig->env, rig_pair_put, &s));
 	old.row.flags |= ACCOUNT_MODELS;
 	rig_put(rig, account, &old.row);
@@ -175,10 +175,12 @@ rig_rest_model(
 static inline enum store_rc
 rig_free_slot(struct txn *txn, void *arg)
 {
-	return slot_free(txn, arg);
+	enum store_rc rc = slot_free(txn, arg);
+
+	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
-/* Give a lease back without a settlement. */
+/* Give a lease back, if there is one, without a settlement. */
 static inline void
 rig_release(const struct rig *rig, struct slot *slot)
 {

@@ -77,7 +77,7 @@ pair_of(const char *model, int64_t until)
 {
 	struct cooldown_pair pair = {.row = {.kind = 7, .guessed = 1, .until_ms = until}};
 
-	strcpy(pair.model, model);
+	snprintf(pair.model, sizeof pair.model, "%s", model);
 	return pair;
 }
 
@@ -237,12 +237,12 @@ static const char *
 alike(unsigned i)
 {
 	static char names[64][6 * 14 + 1];
-	char *at = names[i % 64];
+	char *name = names[i % 64];
 
-	*at = '\0';
 	for (unsigned b = 0; b < 5; b++)
-		strcat(at, blocks[b][i >> b & 1]);
-	return strcat(at, ends[i >> 5 & 1]);
+		memcpy(name + b * 14, blocks[b][i >> b & 1], 14);
+	memcpy(name + 5 * 14, ends[i >> 5 & 1], 15);
+	return name;
 }
 
 static uint64_t

@@ -231,12 +231,12 @@ test_event(void **state)
 	want_number(doc, "old_until_ms", 5);
 	want_number(doc, "until_ms", 6);
 	event.level = JOURNAL_INFO;
-	strcpy(event.model, "m1");
-	strcpy(event.to, "cooling");
+	event.model[0] = 'm';
+	snprintf(event.to, sizeof event.to, "cooling");
 	record_event(log_json, &event, SPAN("req_1"));
 	doc = parsed();
 	want_text(doc, "level", "info");
-	want_text(doc, "msg", "account [oa/a1] m1 cooling: auth_failed");
+	want_text(doc, "msg", "account [oa/a1] m cooling: auth_failed");
 }
 
 int

@@ -32,6 +32,18 @@ next_random(void)
 	return seed * 2685821657736338717ULL;
 }
 
+/* The state whose first draw is `wanted`: a board's generator, run backwards. */
+static uint64_t
+state_before(uint64_t wanted)
+{
+	uint64_t z = wanted;
+
+	z = (z ^ z >> 31 ^ z >> 62) * 0x319642b2d24d8ec3ULL;
+	z = (z ^ z >> 27 ^ z >> 54) * 0x96de1b173f119089ULL;
+	z = z ^ z >> 30 ^ z >> 60;
+	return z - 0x9e3779b97f4a7c15ULL;
+}
+
 /* Survey and offer all of them, then draw. */
 static size_t
 draw(struct score_board *board, const struct score_rule *rule, const struct score_candidate *all,
@@ -39,12 +51,13 @@ draw(struct score_board *board, const struct score_rule *rule, const struct scor
 {
 	size_t account = SIZE_MAX;
 
-	score_begin(board, rule, (struct wall_ms){NOW});
+	score_begin(board, rule, (struct wall_ms){NOW}, state_before(random));
 	for (size_t i = 0; i < n; i++)
 		score_survey(board, &all[i]);
+	score_close(board, false, false);
 	for (size_t i = 0; i < n; i++)
 		(void)score_offer(board, &all[i]);
-	return score_draw(board, random, &account) ? account : SIZE_MAX;
+	return score_draw(board, &account) ? account : SIZE_MAX;
 }
 
 static const struct {
@@ -80,6 +93,7 @@ test_weight(void **state)
 	(void)state;
 	for (size_t i = 0; i < NELEM(weights); i++) {
 		struct score_candidate c = {
+		    .factor = 1,
 		    .weight = weights[i].own,
 		    .has_credits = weights[i].credits >= 0,
 		    .credits_micros = weights[i].credits,
@@ -92,9 +106,10 @@ test_weight(void **state)
 		struct score_board board;
 		double got;
 
-		score_begin(&board, &usual, (struct wall_ms){NOW});
+		score_begin(&board, &usual, (struct wall_ms){NOW}, 0);
 		score_survey(&board, &c);
 		score_survey(&board, &rich);
+		score_close(&board, false, false);
 		got = score_terms(&board, &c).weight;
 		if (fabs(got - weights[i].want) > 1e-9)
 			fail_msg("%s: got %.9f, want %.9f", weights[i].what, got, weights[i].want);
@@ -113,24 +128,26 @@ static const struct {
 	int want[4];
 } orders[] = {
     {"by weight, heaviest first",
-        {{.id = ID("a"), .weight = 1}, {.id = ID("b"), .weight = 3}, {.id = ID("c"), .weight = 2}},
+        {{.id = ID("a"), .factor = 1, .weight = 1}, {.id = ID("b"), .factor = 1, .weight = 3},
+            {.id = ID("c"), .factor = 1, .weight = 2}},
         {1, 2, 0, -1}},
     {"alike: least recently picked first",
-        {{.id = ID("a"), .weight = 1, .picked = {NOW - 2 * GAP}},
-            {.id = ID("b"), .weight = 1, .picked = {NOW - 5 * GAP}},
-            {.id = ID("c"), .weight = 1, .picked = {NOW - 3 * GAP}}},
+        {{.id = ID("a"), .factor = 1, .weight = 1, .picked = {NOW - 2 * GAP}},
+            {.id = ID("b"), .factor = 1, .weight = 1, .picked = {NOW - 5 * GAP}},
+            {.id = ID("c"), .factor = 1, .weight = 1, .picked = {NOW - 3 * GAP}}},
         {1, 2, 0, -1}},
     {"within a millisecond: by transaction",
-        {{.id = ID("a"), .weight = 1, .picked = {NOW - GAP}, .picked_txn = 2},
-            {.id = ID("b"), .weight = 1, .picked = {NOW - GAP}, .picked_txn = 0},
-            {.id = ID("c"), .weight = 1, .picked = {NOW - GAP}, .picked_txn = 1}},
+        {{.id = ID("a"), .factor = 1, .weight = 1, .picked = {NOW - GAP}, .picked_txn = 2},
+            {.id = ID("b"), .factor = 1, .weight = 1, .picked = {NOW - GAP}, .picked_txn = 0},
+            {.id = ID("c"), .factor = 1, .weight = 1, .picked = {NOW - GAP}, .picked_txn = 1}},
         {1, 2, 0, -1}},
     {"nobody was ever picked: by id, a prefix first",
-        {{.id = ID("b"), .weight = 1}, {.id = ID("aa"), .weight = 1}, {.id = ID("a"), .weight = 1}},
+        {{.id = ID("b"), .factor = 1, .weight = 1}, {.id = ID("aa"), .factor = 1, .weight = 1},
+            {.id = ID("a"), .factor = 1, .weight = 1}},
         {2, 1, 0, -1}},
     {"the transaction of one never picked means nothing",
-        {{.id = ID("b"), .weight = 1, .picked_txn = 0},
-            {.id = ID("a"), .weight = 1, .picked_txn = 9}},
+        {{.id = ID("b"), .factor = 1, .weight = 1, .picked_txn = 0},
+            {.id = ID("a"), .factor = 1, .weight = 1, .picked_txn = 9}},
         {1, 0, -1, -1}},
 };
 
@@ -168,7 +185,8 @@ test_short_list(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < NELEM(all); i++) /* 0 is the lightest */
-		all[i] = (struct score_candidate){.account = i, .weight = (double)i + 1};
+		all[i] =
+		    (struct score_candidate){.account = i, .factor = 1, .weight = (double)i + 1};
 	for (rule.shortlist = 1; rule.shortlist <= SCORE_SHORT_MAX; rule.shortlist++) {
 		(void)draw(&board, &rule, all, NELEM(all), 0);
 		assert_int_equal(board.n, rule.shortlist);
@@ -183,17 +201,33 @@ static void
 test_tiers(void **state)
 {
 	static const struct score_candidate all[] = {
-	    {.account = 0, .priority = 5, .weight = 9, .has_credits = true, .credits_micros = 900},
-	    {.account = 1, .priority = -1, .weight = 1, .has_credits = true, .credits_micros = 10},
-	    {.account = 2, .priority = -1, .weight = 1, .has_credits = true, .credits_micros = 5},
-	    {.account = 3, .priority = 0, .weight = 9},
+	    {.account = 0,
+	        .priority = 5,
+	        .factor = 1,
+	        .weight = 9,
+	        .has_credits = true,
+	        .credits_micros = 900},
+	    {.account = 1,
+	        .priority = -1,
+	        .factor = 1,
+	        .weight = 1,
+	        .has_credits = true,
+	        .credits_micros = 10},
+	    {.account = 2,
+	        .priority = -1,
+	        .factor = 1,
+	        .weight = 1,
+	        .has_credits = true,
+	        .credits_micros = 5},
+	    {.account = 3, .priority = 0, .factor = 1, .weight = 9},
 	};
 	struct score_board board;
 
 	(void)state;
-	score_begin(&board, &usual, (struct wall_ms){NOW});
+	score_begin(&board, &usual, (struct wall_ms){NOW}, 0);
 	for (size_t i = 0; i < NELEM(all); i++)
 		score_survey(&board, &all[i]);
+	score_close(&board, false, false);
 	assert_int_equal(board.most_credits_micros, 10); /* a worse tier's riches do not count */
 	assert_int_equal(score_offer(&board, &all[0]), SCORE_TIER);
 	assert_int_equal(score_offer(&board, &all[1]), SCORE_IN);
@@ -240,6 +274,7 @@ test_draw(void **state)
 		for (; n < 4 && draws[i].weight[n] >= 0; n++)
 			all[n] = (struct score_candidate){
 			    .account = n,
+			    .factor = 1,
 			    .weight = draws[i].weight[n],
 			    .picked = {draws[i].ago[n] == 0 ? 0 : NOW - draws[i].ago[n]},
 			};
@@ -279,8 +314,8 @@ test_shares(void **state)
 
 		seed = 20260105 + i;
 		for (unsigned k = 0; k < shares[i].n; k++) {
-			all[k] =
-			    (struct score_candidate){.account = k, .weight = shares[i].weight[k]};
+			all[k] = (struct score_candidate){
+			    .account = k, .factor = 1, .weight = shares[i].weight[k]};
 			sum += shares[i].weight[k];
 		}
 		for (unsigned d = 0; d < DRAWS; d++) {
@@ -312,17 +347,18 @@ test_long_run(void **state)
 	(void)state;
 	seed = 7;
 	for (size_t i = 0; i < ACCOUNTS; i++)
-		all[i] = (struct score_candidate){.account = i, .weight = 1};
+		all[i] = (struct score_candidate){.account = i, .factor = 1, .weight = 1};
 	for (unsigned p = 0; p < PICKS; p++) {
 		struct wall_ms now = {NOW + p * 1000LL};
 		size_t at;
 
-		score_begin(&board, &usual, now);
+		score_begin(&board, &usual, now, next_random());
 		for (size_t i = 0; i < ACCOUNTS; i++)
 			score_survey(&board, &all[i]);
+		score_close(&board, false, false);
 		for (size_t i = 0; i < ACCOUNTS; i++)
 			assert_int_equal(score_offer(&board, &all[i]), SCORE_IN);
-		assert_true(score_draw(&board, next_random(), &at));
+		assert_true(score_draw(&board, &at));
 		all[at].picked = now;
 		hits[at]++;
 	}

@@ -53,8 +53,10 @@ at(const char *name)
 static void
 put(const char *name, const char *text, mode_t mode)
 {
-	FILE *f = fopen(at(name), "w");
+	FILE *f;
 
+	unlink(at(name)); /* it may be there, and not ours to write */
+	f = fopen(at(name), "w");
 	assert_non_null(f);
 	fputs(text, f);
 	fclose(f);

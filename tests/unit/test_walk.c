@@ -2,6 +2,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +90,9 @@ test_ways(void **state)
 	(void)state;
 	for (size_t i = 0; i < NELEM(ways); i++) {
 		struct conf_channel channel = channel_of(ways[i].max_attempts, ways[i].accounts);
-		struct walk w = {.channel = &channel, .wish = {.insist = PICK_ANY}};
+		struct walk w = {.channel = &channel,
+		    .max_attempts = ways[i].max_attempts,
+		    .wish = {.insist = PICK_ANY}};
 		char got[STEPS_MAX + 1] = "";
 		size_t account = 0;
 
@@ -241,6 +244,7 @@ test_ends(void **state)
 
 		if (ends[i].last.verdict != VERDICT_OK)
 			take_step(&w, 0, &ends[i].last);
+		walk_note_reason(&w);
 		w.outcome.transport = ends[i].transport;
 		snprintf(w.outcome.finding.message, sizeof w.outcome.finding.message, "%s",
 		    ends[i].message);
