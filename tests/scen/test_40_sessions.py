@@ -392,6 +392,7 @@ def test_nobody_served_a_lasting_trouble(up, gate, trouble, attempts):
     up.script(K2, trouble)
     assert g.ask(headers={"X-Session-Id": "s1"}).status >= 400
     g.ctl("account", "revive", "--all")
+    up.forget(K1)
     assert ask(g) == "A1"
 
 
