@@ -45,38 +45,50 @@ struct chain_look {
 	struct wall_ms now;
 };
 
-/* What the breakers of the chain say. An open one whose time is over is looked at when its turn comes. */
+/* What the breakers of a channel's list say. An open one whose time is over is looked at when its turn comes. */
 static enum store_rc
-read_answers(struct txn *txn, void *arg)
+read_list(struct txn *txn, const struct chain_look *look, size_t from)
 {
-	struct chain_look *look = arg;
-	struct walk *w = &look->j->walk;
-	const struct conf_channel *first = &look->j->s->conf->channels[w->plan.first.channel];
+	const struct serve *s = look->j->s;
+	const struct conf_channel *listing = &s->conf->channels[from];
 
-	for (size_t i = 0; i < first->nfallback; i++) {
-		size_t channel = first->fallback[i];
+	for (size_t i = 0; i < listing->nfallback; i++) {
+		size_t channel = listing->fallback[i];
 		struct breaker_policy policy =
-		    pick_breaker_policy(&look->j->s->conf->channels[channel].policy);
+		    pick_breaker_policy(&s->conf->channels[channel].policy);
 		struct breaker_row row;
-		enum store_rc rc =
-		    breaker_get(txn, look->j->s->pool->channels[channel].number, &row);
+		enum store_rc rc = breaker_get(txn, s->pool->channels[channel].number, &row);
 
 		if (rc != STORE_OK && rc != STORE_NONE)
 			return rc;
-		w->answers[channel] = row.state == BREAKER_OPEN && row.until_ms <= look->now.v
-		                          ? BREAKER_YES
-		                          : breaker_admit(&row, &policy);
+		look->j->walk.answers[channel] =
+		    row.state == BREAKER_OPEN && row.until_ms <= look->now.v
+		        ? BREAKER_YES
+		        : breaker_admit(&row, &policy);
 	}
 	return STORE_OK;
 }
 
-/* Only a channel with a fallback list pays for this. */
+static enum store_rc
+read_answers(struct txn *txn, void *arg)
+{
+	const struct chain_look *look = arg;
+	const struct plan *plan = &look->j->walk.plan;
+	enum store_rc rc = read_list(txn, look, plan->first.channel);
+
+	if (rc == STORE_OK && plan->channel != plan->first.channel)
+		rc = read_list(txn, look, plan->channel);
+	return rc;
+}
+
+/* Only channels with a fallback list pay for this. */
 static void
 look_at_chain(struct serve_job *j)
 {
 	struct chain_look look = {j, clock_wall()};
 	struct walk *w = &j->walk;
 
+	w->wish.fallback = false;
 	if (j->s->conf->channels[w->plan.first.channel].nfallback == 0)
 		return;
 	if (env_view(j->s->env, read_answers, &look) != STORE_OK)
@@ -84,8 +96,9 @@ look_at_chain(struct serve_job *j)
 		    "the fallback channels could not be looked at", LOG_TEXT("id", j->rq.id),
 		    LOG_Z("why", env_error(j->s->env)));
 	w->wish.no_probe = !w->last_chance && plan_more(&w->plan, w->answers);
-	w->wish.fallback = w->plan.step <= 1 && plan_has_fallback(j->s->conf, w->plan.first.channel,
-	                                            w->plan.wires, w->answers);
+	w->wish.last_resort = w->last_chance;
+	w->wish.fallback =
+	    plan_has_fallback(j->s->conf, w->plan.channel, w->plan.wires, w->answers);
 }
 
 /* The next channel of the chain; behind its end the first one again, to try there who rests. False: all is tried. */
