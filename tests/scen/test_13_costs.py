@@ -204,7 +204,9 @@ CONFIGURED = [
 ]
 
 
-@pytest.mark.parametrize("models,lru,fill", [c[1:] for c in CONFIGURED], ids=[c[0] for c in CONFIGURED])
+@pytest.mark.parametrize(
+    "models,lru,fill", [c[1:] for c in CONFIGURED], ids=[c[0] for c in CONFIGURED]
+)
 def test_configured(up, gate, models, lru, fill):
     more = {
         "oz": {
@@ -227,7 +229,5 @@ def test_the_upstreams_word_beats_the_configuration(up, gate):
 def test_reload_brings_a_price(up, gate):
     g = gate(pool=LRU, **FLAT)
     assert names(g, 3) == ["A1", "A2", "A3"]
-    g.reload(
-        config(up.url, pool=LRU, models={"m1": {"targets": [target()], "cost": FREE}}, **FLAT)
-    )
+    g.reload(config(up.url, pool=LRU, models={"m1": {"targets": [target()], "cost": FREE}}, **FLAT))
     assert names(g, 4) == STAYS

@@ -338,7 +338,9 @@ def test_removed_account_moves(up, gate):
 
 
 def test_another_realm_moves(up, gate):
-    g = sessions(gate, account={"A1": {"realm": "cn"}, "A2": {"realm": "eu"}, "A3": {"realm": "eu"}})
+    g = sessions(
+        gate, account={"A1": {"realm": "cn"}, "A2": {"realm": "eu"}, "A3": {"realm": "eu"}}
+    )
 
     def who(realm):
         headers = {"X-Session-Id": "s1", "X-Sluice-Realm": realm}

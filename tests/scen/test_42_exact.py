@@ -81,7 +81,9 @@ def attempts(g):
 # In flight -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed,strategy", [(1, "adaptive"), (2, "round-robin"), (3, "least-in-flight")])
+@pytest.mark.parametrize(
+    "seed,strategy", [(1, "adaptive"), (2, "round-robin"), (3, "least-in-flight")]
+)
 def test_never_above_the_limit(up, gate, seed, strategy):
     limits = {"A1": 1, "A2": 2, "A3": 3, "A4": 1, "A5": 2}
     dice = Dice(seed)
