@@ -1,6 +1,9 @@
 #include "answer.h"
 
 #include "base/clock.h"
+#include "explain.h"
+
+#define EXPLAIN_MAX (64 * 1024 * 1024)
 
 void
 answer_refuse(struct serve_job *j, int status, const char *code, const char *message)
@@ -88,4 +91,29 @@ answer_store_failed(struct serve_job *j, const struct why *why)
 	    LOG_TEXT("id", j->rq.id), LOG_Z("why", why->text));
 	j->record.outcome = error.code;
 	respond_error(&j->respond, &error);
+}
+
+void
+answer_explain(struct serve_job *j)
+{
+	struct explain explain = {
+	    .walk = &j->walk,
+	    .env = j->s->env,
+	    .slot = j->s->slot,
+	    .arena = j->s->arena,
+	    .now = clock_wall(),
+	    .model = j->rq.model,
+	    .client = j->rq.client,
+	    .session = j->walk.session.key != NULL ? j->record.session : NULL,
+	    .degraded = j->s->degraded,
+	};
+	struct buf *out = arena_buf(j->s->arena, EXPLAIN_MAX);
+	struct why why;
+
+	if (explain_json(&explain, out, &why) != ERR_OK) {
+		answer_store_failed(j, &why);
+		return;
+	}
+	j->record.outcome = "explained";
+	respond_json(&j->respond, 200, buf_text(out));
 }

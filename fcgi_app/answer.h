@@ -16,6 +16,8 @@ void answer_method(struct serve_job *j);
 void answer_store_failed(struct serve_job *j, const struct why *why);
 /* A plain answer that served; a stream is out already. */
 void answer_deliver(struct serve_job *j);
+/* What would happen to this request now; its walk has begun. */
+void answer_explain(struct serve_job *j);
 /* Nobody served. */
 void answer_give_up(struct serve_job *j);
 

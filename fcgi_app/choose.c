@@ -94,6 +94,36 @@ visit_offer(struct choose *c, const struct pool_seat *seat, const struct account
 	c->j.reason.out[out]++;
 }
 
+/* Was it a candidate? Then the score, not the judge, left it out. */
+static bool
+is_candidate(enum score_out out)
+{
+	return out == SCORE_IN || out == SCORE_TIER || out == SCORE_COST || out == SCORE_BOUND;
+}
+
+static void
+visit_show(struct choose *c, const struct pool_seat *seat, const struct account_row *row)
+{
+	struct pick_seen seen = {
+	    .account = seat->index,
+	    .out = (enum score_out)c->j.pc->judged[seat->index],
+	};
+	uint32_t number = (uint32_t)(seat - c->j.pc->seats);
+
+	if (c->j.pc->in_flight[number] > 0)
+		seen.in_flight = judge_in_flight(&c->j, number);
+	(void)judge_account(&c->j, seat, row); /* again, for the end of its rest */
+	seen.until_ms = c->j.until_ms;
+	if (is_candidate(seen.out)) {
+		fill(c, seat, row, &seen.candidate);
+		if (c->strategy == CONF_ADAPTIVE)
+			seen.terms = score_terms(&c->board, &seen.candidate);
+	}
+	if (seen.out == SCORE_IN)
+		seen.share = score_share(&c->board, &seen.candidate);
+	c->show(&seen, c->show_arg);
+}
+
 /* Rows are read where they lie in the map: nothing may be written between. */
 static inline __attribute__((always_inline)) enum store_rc
 each_account(struct choose *c, visit_fn *visit)
@@ -273,6 +303,7 @@ choose_bound(struct choose *c, struct choose_one *choice_out)
 		return false;
 	*choice_out = (struct choose_one){c->j.pc->seats[session->account].index, SLOT_REQUEST};
 	c->j.reason.result = PICK_TAKEN;
+	c->by_session = true;
 	return true;
 }
 
@@ -290,6 +321,16 @@ close_survey(struct choose *c)
 	}
 	score_close(&c->board, c->explore, c->j.count_bound);
 	return rc;
+}
+
+/* Everybody who was judged eligible, onto the board. */
+static enum store_rc
+rank(struct choose *c)
+{
+	enum store_rc rc = close_survey(c);
+
+	c->ranked = true;
+	return rc == STORE_OK ? each_account(c, visit_offer) : rc;
 }
 
 static void
@@ -315,9 +356,7 @@ among_accounts(struct choose *c, struct choose_one *choice_out)
 	}
 	if (choose_bound(c, choice_out))
 		return STORE_OK;
-	rc = close_survey(c);
-	if (rc == STORE_OK)
-		rc = each_account(c, visit_offer);
+	rc = rank(c);
 	if (rc != STORE_OK)
 		return rc;
 	choice_out->kind = SLOT_REQUEST;
@@ -401,7 +440,7 @@ choose_open(struct choose *c, struct txn *txn, const struct slot *slot,
 	enum store_rc rc = judge_open(&c->j, txn, slot, wish, now);
 
 	c->strategy = (enum conf_strategy)c->j.channel->policy.pool.strategy;
-	c->permit = c->explore = false;
+	c->permit = c->explore = c->ranked = c->by_session = false;
 	c->breaker.round = 0;
 	c->rule = rule_of(&c->j.channel->policy);
 	score_begin(&c->board, &c->rule, now, wish->random);
@@ -422,5 +461,19 @@ choose_look(struct choose *c)
 	c->j.reason.result = c->board.n > 0 ? PICK_TAKEN : reason_of(&c->j);
 	if (answer == BREAKER_NO || answer == BREAKER_SPENT)
 		c->j.reason.result = PICK_OPEN;
+	return rc;
+}
+
+enum store_rc
+choose_show(struct choose *c, pick_seen_fn *fn, void *arg)
+{
+	struct pick_reason reason = c->j.reason; /* looking again must not change it */
+	enum store_rc rc = c->ranked ? STORE_OK : rank(c);
+
+	c->show = fn;
+	c->show_arg = arg;
+	if (rc == STORE_OK)
+		rc = each_account(c, visit_show);
+	c->j.reason = reason;
 	return rc;
 }

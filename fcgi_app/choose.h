@@ -16,8 +16,12 @@ struct choose {
 	struct breaker_row breaker;
 	enum conf_strategy strategy;
 	uint32_t cursor;
-	bool permit;  /* the breaker is half-open: this request is one of its probes */
-	bool explore; /* this pick goes to an account whose price is not known */
+	bool permit;        /* the breaker is half-open: this request is one of its probes */
+	bool explore;       /* this pick goes to an account whose price is not known */
+	bool ranked;        /* the board holds everybody who may be drawn */
+	bool by_session;    /* the choice is the session's account */
+	pick_seen_fn *show; /* for choose_show() */
+	void *show_arg;
 };
 
 struct choose_one {
@@ -32,6 +36,9 @@ enum store_rc choose_open(struct choose *c, struct txn *txn, const struct slot *
 enum store_rc choose_account(struct choose *c, struct choose_one *choice_out) STORE_MUST_CHECK;
 /* Only judge and rank, for those who look: c->j.reason. */
 enum store_rc choose_look(struct choose *c) STORE_MUST_CHECK;
+
+/* Show every account, after choose_account(); those it had no need to rank are ranked for that. */
+enum store_rc choose_show(struct choose *c, pick_seen_fn *fn, void *arg) STORE_MUST_CHECK;
 
 /* What the strategy, the breaker and the prices remember of a choice that was taken. */
 enum store_rc choose_remember(

@@ -21,22 +21,35 @@ is_exposed(struct serve *s, const struct exchange *x)
 	return s->exposed;
 }
 
+/* Only what would be forwarded can be explained. */
+static bool
+wants_explain(const struct serve_job *j)
+{
+	return j->rq.endpoint != NULL && j->rq.endpoint->work == ENDPOINT_FORWARD &&
+	       text_is(exchange_param(j->x, "HTTP_X_SLUICE_EXPLAIN"), "1");
+}
+
 static bool
 may_enter(struct serve_job *j)
 {
 	const struct endpoint *endpoint = j->rq.endpoint;
 	enum access_answer answer;
 
+	j->explain = wants_explain(j);
+
 	if (endpoint != NULL && endpoint->who == ENDPOINT_ANYONE)
 		return true;
 	answer = access_client(j->s->conf, j->x, &j->rq.client);
-	if (answer == ACCESS_OK && endpoint != NULL && endpoint->who == ENDPOINT_ADMIN)
+	if (answer == ACCESS_OK &&
+	    (j->explain || (endpoint != NULL && endpoint->who == ENDPOINT_ADMIN)))
 		answer = access_admin(j->s->conf, j->rq.client);
 	switch (answer) {
 	case ACCESS_OK: return true;
 	case ACCESS_UNKNOWN: answer_refuse(j, 401, "unauthenticated", access_hint()); break;
 	case ACCESS_REFUSED:
-		answer_refuse(j, 403, "forbidden", "this path is for admins: see auth.admins");
+		answer_refuse(j, 403, "forbidden",
+		    j->explain ? "X-Sluice-Explain is for admins: see auth.admins"
+		               : "this path is for admins: see auth.admins");
 		break;
 	case ACCESS_UNBUILT:
 		answer_refuse(
@@ -67,7 +80,7 @@ is_degraded(struct serve_job *j)
 {
 	char message[512];
 
-	if (!j->s->degraded || j->rq.endpoint->work != ENDPOINT_FORWARD)
+	if (!j->s->degraded || j->explain || j->rq.endpoint->work != ENDPOINT_FORWARD)
 		return false;
 	text_clean(message, sizeof message, j->s->conf->degrade.message);
 	answer_refuse(j, 503, "degraded", message);

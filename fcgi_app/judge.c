@@ -46,17 +46,17 @@ was_tried(const struct pick_wish *wish, size_t account)
 bool
 judge_note_dead(struct judge *j, uint32_t number)
 {
-	if (j->ndead > 0 && j->dead[j->ndead - 1] == number)
-		return true;
+	for (unsigned i = 0; i < j->ndead; i++)
+		if (j->dead[i] == number)
+			return true;
 	if (j->ndead == NELEM(j->dead))
 		return false;
 	j->dead[j->ndead++] = number;
 	return true;
 }
 
-/* Leases of an account whose worker lives; those of the dead are remembered for freeing. */
-static unsigned
-live_leases(struct judge *j, uint32_t number)
+unsigned
+judge_in_flight(struct judge *j, uint32_t number)
 {
 	unsigned live = 0;
 	bool dead = false;
@@ -83,7 +83,7 @@ judge_has_room(struct judge *j, const struct pool_seat *seat)
 
 	if (seat->limit == 0 || j->pc->in_flight[number] < seat->limit)
 		return true;
-	return live_leases(j, number) < seat->limit;
+	return judge_in_flight(j, number) < seat->limit;
 }
 
 /* A deadline as far ahead as is allowed; the account is remembered for mending if it was further. */

@@ -71,6 +71,8 @@ void judge_candidate(struct judge *j, const struct pool_seat *seat, const struct
 void judge_facts(
     struct judge *j, const struct pool_seat *seat, unsigned needs, struct strategy_facts *facts);
 
+/* Leases of an account whose worker lives; those of the dead are remembered for freeing. */
+unsigned judge_in_flight(struct judge *j, uint32_t number);
 /* Is the account below its limit, leases of dead workers not counted? */
 bool judge_has_room(struct judge *j, const struct pool_seat *seat);
 /* judge_mend.c: the longest rests that settings allow, and writing anew what is further ahead. */

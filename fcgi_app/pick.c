@@ -4,6 +4,24 @@
 
 #include <string.h>
 
+struct breaker_policy
+pick_breaker_policy(const struct conf_policy *p)
+{
+	return (struct breaker_policy){
+	    .triggers = p->channel_breaker.triggers,
+	    .error_rate_micros = (int64_t)(p->channel_breaker.error_rate * 1e6 + 0.5),
+	    .error_window_ms = p->channel_breaker.error_window_ms,
+	    .error_min_requests = p->channel_breaker.error_min_requests,
+	    .latency_ms = p->channel_breaker.latency_ms,
+	    .latency_window_ms = p->channel_breaker.latency_window_ms,
+	    .consecutive_fail = p->channel_breaker.consecutive_fail,
+	    .recovery_timeout_ms = p->channel_breaker.recovery_timeout_ms,
+	    .reopen_ms = p->channel_breaker.reopen_ms,
+	    .half_open_requests = p->channel_breaker.half_open_requests,
+	    .half_open_success = p->channel_breaker.half_open_success,
+	};
+}
+
 /* Requests that may use the same accounts wait in one line. */
 static uint32_t
 wants_of(const struct choose *c)
@@ -26,26 +44,35 @@ who_of(const struct choose *c)
 	return (struct queue_who){c->j.slot, c->j.pc->number, wants_of(c)};
 }
 
-/* Whoever came before goes first; who finds nobody free stands at the end. */
+/* Would we be let in? As queue_join(), without standing there. */
 static enum store_rc
-obey_queue(struct choose *c)
+look_at_end(struct txn *txn, const struct queue_who *who, unsigned size, unsigned *before_out)
 {
+	enum store_rc rc = queue_count(txn, who, before_out);
+
+	return rc == STORE_OK && *before_out >= size ? STORE_FULL : rc;
+}
+
+/* Whoever came before goes first; who finds nobody free stands at the end, or only `looks` at it. */
+static enum store_rc
+obey_queue(struct choose *c, bool looks)
+{
+	unsigned size = (unsigned)c->j.channel->policy.pool.queue_size, before;
 	struct queue_who who = who_of(c);
-	unsigned before;
 	bool may = true;
 	enum store_rc rc = STORE_OK;
 
 	if (c->j.reason.result == PICK_TAKEN) {
-		rc = queue_may_take(c->j.txn, &who, &may);
+		rc = (looks ? queue_look : queue_may_take)(c->j.txn, &who, &may);
 		if (rc != STORE_OK || may)
 			return rc;
 		c->j.reason.result = PICK_FULL;
 	}
 	if (c->j.reason.result != PICK_FULL) /* who waited has nothing to wait for any more */
-		return queue_leave(c->j.txn, &who, &c->j.reason.wake);
+		return looks ? rc : queue_leave(c->j.txn, &who, &c->j.reason.wake);
 	if (!c->j.wish->may_queue)
 		return rc;
-	rc = queue_join(c->j.txn, &who, (unsigned)c->j.channel->policy.pool.queue_size, &before);
+	rc = (looks ? look_at_end : queue_join)(c->j.txn, &who, size, &before);
 	if (rc == STORE_OK)
 		c->j.reason.result = PICK_WAITING;
 	return rc == STORE_FULL ? STORE_OK : rc;
@@ -152,7 +179,7 @@ pick_in(struct txn *txn, void *arg)
 	if (rc == STORE_OK && c.j.nstrange > 0)
 		rc = judge_mend(&c.j);
 	if (rc == STORE_OK)
-		rc = obey_queue(&c);
+		rc = obey_queue(&c, false);
 	if (rc == STORE_OK && c.j.reason.result == PICK_TAKEN)
 		rc = take(&c, &choice, &job->lease);
 	if (rc == STORE_OK)
@@ -221,20 +248,52 @@ pick_look(struct txn *txn, const struct slot *slot, const struct pick_wish *wish
 	return rc;
 }
 
-struct breaker_policy
-pick_breaker_policy(const struct conf_policy *p)
+enum store_rc
+pick_explain(struct txn *txn, const struct slot *slot, const struct pick_wish *wish,
+    struct wall_ms now, pick_seen_fn *fn, void *arg, struct pick_view *view_out)
 {
-	return (struct breaker_policy){
-	    .triggers = p->channel_breaker.triggers,
-	    .error_rate_micros = (int64_t)(p->channel_breaker.error_rate * 1e6 + 0.5),
-	    .error_window_ms = p->channel_breaker.error_window_ms,
-	    .error_min_requests = p->channel_breaker.error_min_requests,
-	    .latency_ms = p->channel_breaker.latency_ms,
-	    .latency_window_ms = p->channel_breaker.latency_window_ms,
-	    .consecutive_fail = p->channel_breaker.consecutive_fail,
-	    .recovery_timeout_ms = p->channel_breaker.recovery_timeout_ms,
-	    .reopen_ms = p->channel_breaker.reopen_ms,
-	    .half_open_requests = p->channel_breaker.half_open_requests,
-	    .half_open_success = p->channel_breaker.half_open_success,
+	struct choose c;
+	struct choose_one choice = {PICK_ANY, SLOT_FREE};
+	enum store_rc rc = choose_open(&c, txn, slot, wish, now);
+
+	if (rc == STORE_OK)
+		rc = choose_account(&c, &choice);
+	if (rc == STORE_OK)
+		rc = choose_show(&c, fn, arg);
+	if (rc == STORE_OK)
+		rc = obey_queue(&c, true);
+	judge_close(&c.j);
+	*view_out = (struct pick_view){
+	    .reason = c.j.reason,
+	    .breaker = c.breaker,
+	    .by_session = c.by_session,
+	    .by_draw = !c.by_session && choice.kind != SLOT_PROBE,
+	    .account = choice.account,
+	    .kind = choice.kind,
+	    .explores = c.explore,
+	    .only_unbound = c.board.only_unbound,
 	};
+	return rc;
+}
+
+enum store_rc
+pick_chain(struct txn *txn, const struct pool *pool, size_t channel, struct wall_ms now,
+    enum breaker_answer *answers)
+{
+	const struct conf_channel *first = &pool->conf->channels[channel];
+
+	for (size_t i = 0; i < first->nfallback; i++) {
+		size_t at = first->fallback[i];
+		struct breaker_policy policy =
+		    pick_breaker_policy(&pool->conf->channels[at].policy);
+		struct breaker_row row;
+		enum store_rc rc = breaker_get(txn, pool->channels[at].number, &row);
+
+		if (rc != STORE_OK && rc != STORE_NONE)
+			return rc;
+		answers[at] = row.state == BREAKER_OPEN && row.until_ms <= now.v
+		                  ? BREAKER_YES
+		                  : breaker_admit(&row, &policy);
+	}
+	return STORE_OK;
 }

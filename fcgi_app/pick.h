@@ -102,19 +102,40 @@ enum err pick_leave(struct env *env, const struct slot *slot, const struct pick_
 enum store_rc pick_look(struct txn *txn, const struct slot *slot, const struct pick_wish *wish,
     struct wall_ms now, struct pick_reason *reason_out) STORE_MUST_CHECK;
 
-/* Each account's candidate and verdict, in the order of the configuration: for explain. Writes nothing. */
+/* An account as a pick sees it. Those that the store has not seen yet are not shown. */
 struct pick_seen {
 	size_t account;
 	enum score_out out;
-	struct score_candidate
-	    candidate; /* complete where out is SCORE_IN or a filter of the score */
-	struct score_terms terms;
-	int64_t until_ms; /* of a rest; 0 = none */
+	/* zero unless out is SCORE_IN or a filter of the score */
+	struct score_candidate candidate;
+	struct score_terms terms; /* in the adaptive way */
+	double share;             /* the chance of being drawn */
+	unsigned in_flight;       /* living leases */
+	int64_t until_ms;         /* of a rest, or until there is room in its quota; 0 = none */
 };
 typedef void pick_seen_fn(const struct pick_seen *seen, void *arg);
+
+/* What pick_take() would do now. */
+struct pick_view {
+	struct pick_reason reason;  /* result, and what it rests on */
+	struct breaker_row breaker; /* brought up to date */
+	bool by_session;            /* PICK_TAKEN: its own account, not a drawn one */
+	bool by_draw;               /* PICK_TAKEN: one of those with a share */
+	size_t account; /* PICK_TAKEN: who; with by_draw, who would be for wish->random */
+	enum slot_kind kind;
+	bool explores;     /* for a price: the unmeasured tier comes first this time */
+	bool only_unbound; /* accounts without sessions come first */
+};
+/* Calls `fn` for each account, in the order of their numbers. Writes nothing: good for env_view(). */
 enum store_rc pick_explain(struct txn *txn, const struct slot *slot, const struct pick_wish *wish,
-    struct wall_ms now, pick_seen_fn *fn, void *arg,
-    struct pick_reason *reason_out) STORE_MUST_CHECK;
+    struct wall_ms now, pick_seen_fn *fn, void *arg, struct pick_view *view_out) STORE_MUST_CHECK;
+
+/*
+ * What the breakers of a channel's fallback list say, into answers[] at the channels' indexes. An open one whose time is
+ * over is looked at when its turn comes.
+ */
+enum store_rc pick_chain(struct txn *txn, const struct pool *pool, size_t channel,
+    struct wall_ms now, enum breaker_answer *answers) STORE_MUST_CHECK;
 
 /* The breaker's numbers out of a channel's settings. */
 struct breaker_policy pick_breaker_policy(const struct conf_policy *policy);

@@ -51,24 +51,37 @@ model_at(const struct plan *plan, size_t channel, struct span *model_out)
 	return conf_serves(&plan->conf->channels[channel].models, *model_out);
 }
 
-/* From step `from` on: the step of the next channel that this request may use, or 0. */
+enum plan_pass
+plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t step,
+    size_t *channel_out, struct span *model_out)
+{
+	size_t first = plan->first.channel, channel = channel_at(plan->conf, first, step - 1);
+
+	*channel_out = channel;
+	*model_out = plan->first.model;
+	if (answers[channel] == BREAKER_NO)
+		return PLAN_OPEN;
+	if (answers[channel] == BREAKER_SPENT)
+		return PLAN_SPENT;
+	if (is_repeated(plan->conf, first, step - 1))
+		return PLAN_REPEATED;
+	if (step == 1)
+		return PLAN_GOES;
+	if (!speaks(plan->conf, channel, plan->wires))
+		return PLAN_OTHER_WIRE;
+	return model_at(plan, channel, model_out) ? PLAN_GOES : PLAN_NO_MODEL;
+}
+
+/* Behind step `from`: the step of the next channel that this request may use, or 0. */
 static size_t
 find(const struct plan *plan, const enum breaker_answer *answers, size_t from,
     struct span *model_out)
 {
-	size_t first = plan->first.channel;
+	size_t steps = plan->conf->channels[plan->first.channel].nfallback + 1, channel;
 
-	for (size_t i = from; i <= plan->conf->channels[first].nfallback; i++) {
-		size_t channel = channel_at(plan->conf, first, i);
-
-		if (answers[channel] == BREAKER_NO || answers[channel] == BREAKER_SPENT ||
-		    is_repeated(plan->conf, first, i))
-			continue;
-		*model_out = plan->first.model;
-		if (i == 0 || (speaks(plan->conf, channel, plan->wires) &&
-		                  model_at(plan, channel, model_out)))
-			return i + 1;
-	}
+	for (size_t step = from + 1; step <= steps; step++)
+		if (plan_step(plan, answers, step, &channel, model_out) == PLAN_GOES)
+			return step;
 	return 0;
 }
 

@@ -36,6 +36,19 @@ void plan_begin(
 
 /* Go on to the next channel: the first one, then its fallbacks. False: none is left, and the plan stays where it was. */
 bool plan_next(struct plan *plan, const enum breaker_answer *answers);
+/* Why a step of the way is passed over: step 1 is the first channel, 1 + i the i-th fallback. For explain. */
+enum plan_pass {
+	PLAN_GOES, /* it is not */
+	PLAN_OPEN,
+	PLAN_SPENT, /* half-open, all its probes are sent */
+	PLAN_REPEATED,
+	PLAN_OTHER_WIRE,
+	PLAN_NO_MODEL,
+};
+/* *channel_out and, where it goes, *model_out. */
+enum plan_pass plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t step,
+    size_t *channel_out, struct span *model_out);
+
 /* Would plan_next() find one? */
 bool plan_more(const struct plan *plan, const enum breaker_answer *answers);
 /* Back to the first channel, to wait there or to try who rests: the chain is used up. */

@@ -59,6 +59,7 @@ enrol_channel(struct txn *txn, struct enrolment *e, const struct conf_channel *c
 	text_clean(name, sizeof name, channel->name);
 	rc = roster_channel(txn, name, e->create, &pc->number);
 	if (rc == STORE_NONE && !e->create) {
+		pc->number = POOL_NO_CHANNEL;
 		for (size_t i = 0; i < channel->naccounts; i++)
 			pc->numbers[i] = UINT32_MAX;
 		e->stale = e->stale || channel->naccounts > 0;

@@ -23,6 +23,8 @@ struct pool_seat {
 	bool metered; /* has a quota */
 };
 
+#define POOL_NO_CHANNEL UINT16_MAX /* the store has not seen it: no row has this number */
+
 struct pool_channel {
 	uint16_t number;
 	uint32_t naccounts;

@@ -258,29 +258,72 @@ least_recent(const struct score_board *board)
 	return board->best[at].candidate.account;
 }
 
-static size_t
-draw_adaptive(struct score_board *board)
+/* Those of the short list that are drawn from. */
+struct draw {
+	double sum; /* of their weights */
+	unsigned n, last;
+};
+
+static struct draw
+draw_of(const struct score_board *board)
 {
-	double sum = 0, at;
-	unsigned rested_n = 0, last = 0;
+	struct draw draw = {.sum = 0};
 
 	for (unsigned i = 0; i < board->n; i++)
 		if (rested(board, &board->best[i])) {
-			sum += board->best[i].terms.weight;
-			rested_n++;
-			last = i;
+			draw.sum += board->best[i].terms.weight;
+			draw.n++;
+			draw.last = i;
 		}
-	if (rested_n == 0)
+	return draw;
+}
+
+static size_t
+draw_adaptive(struct score_board *board)
+{
+	struct draw draw = draw_of(board);
+	double at;
+
+	if (draw.n == 0)
 		return least_recent(board);
-	at = next_unit(board) * (sum > 0 ? sum : rested_n);
+	at = next_unit(board) * (draw.sum > 0 ? draw.sum : draw.n);
 	for (unsigned i = 0; i < board->n; i++) {
 		if (!rested(board, &board->best[i]))
 			continue;
-		at -= sum > 0 ? board->best[i].terms.weight : 1;
+		at -= draw.sum > 0 ? board->best[i].terms.weight : 1;
 		if (at < 0)
 			return board->best[i].candidate.account;
 	}
-	return board->best[last].candidate.account;
+	return board->best[draw.last].candidate.account;
+}
+
+static double
+share_adaptive(const struct score_board *board, size_t account)
+{
+	struct draw draw = draw_of(board);
+
+	if (draw.n == 0)
+		return board->n > 0 && least_recent(board) == account ? 1 : 0;
+	for (unsigned i = 0; i < board->n; i++)
+		if (board->best[i].candidate.account == account && rested(board, &board->best[i]))
+			return draw.sum > 0 ? board->best[i].terms.weight / draw.sum : 1.0 / draw.n;
+	return 0;
+}
+
+double
+score_share(const struct score_board *board, const struct score_candidate *candidate)
+{
+	double weight = candidate->rank * candidate->factor;
+
+	switch (board->rule->way) {
+	case SCORE_ADAPTIVE: return share_adaptive(board, candidate->account);
+	case SCORE_RANDOM:
+		if (board->sum > 0)
+			return weight > 0 ? weight / board->sum : 0;
+		return board->equal > 0 ? 1.0 / board->equal : 0;
+	case SCORE_LEAST: break;
+	}
+	return board->n > 0 && board->best[0].candidate.account == candidate->account ? 1 : 0;
 }
 
 bool

@@ -116,6 +116,8 @@ void score_close(struct score_board *board, bool explore, bool prefer_unbound);
 enum score_out score_offer(struct score_board *board, const struct score_candidate *candidate);
 /* The chosen candidate's `account`; false when nobody was offered. */
 bool score_draw(struct score_board *board, size_t *account_out);
+/* The chance that score_draw() takes one that score_offer() let in; all of them are to be offered before. */
+double score_share(const struct score_board *board, const struct score_candidate *candidate);
 
 struct score_terms score_terms(
     const struct score_board *board, const struct score_candidate *candidate);

@@ -22,62 +22,21 @@ enum round {
 
 enum queue_end { QUEUE_LOOKS, QUEUE_LEAVES };
 
-/* Where the plan stands now is where the next pick looks. */
-static void
-use_channel(struct serve_job *j)
-{
-	struct walk *w = &j->walk;
-
-	w->channel = &j->s->conf->channels[w->plan.channel];
-	w->wish.channel = w->plan.channel;
-	w->wish.model = arena_z(j->s->arena, w->plan.model);
-	w->wish.insist = PICK_ANY;
-	w->overloaded = w->unexplained = 0;
-	w->asked_again = false;
-	w->queue_until.v = 0;
-	w->session.channel = w->plan.channel;
-	w->session.ours = false;
-	w->session.found = (struct pick_session){.bound = false};
-}
-
 struct chain_look {
 	struct serve_job *j;
 	struct wall_ms now;
 };
 
-/* What the breakers of a channel's list say. An open one whose time is over is looked at when its turn comes. */
-static enum store_rc
-read_list(struct txn *txn, const struct chain_look *look, size_t from)
-{
-	const struct serve *s = look->j->s;
-	const struct conf_channel *listing = &s->conf->channels[from];
-
-	for (size_t i = 0; i < listing->nfallback; i++) {
-		size_t channel = listing->fallback[i];
-		struct breaker_policy policy =
-		    pick_breaker_policy(&s->conf->channels[channel].policy);
-		struct breaker_row row;
-		enum store_rc rc = breaker_get(txn, s->pool->channels[channel].number, &row);
-
-		if (rc != STORE_OK && rc != STORE_NONE)
-			return rc;
-		look->j->walk.answers[channel] =
-		    row.state == BREAKER_OPEN && row.until_ms <= look->now.v
-		        ? BREAKER_YES
-		        : breaker_admit(&row, &policy);
-	}
-	return STORE_OK;
-}
-
 static enum store_rc
 read_answers(struct txn *txn, void *arg)
 {
-	const struct chain_look *look = arg;
-	const struct plan *plan = &look->j->walk.plan;
-	enum store_rc rc = read_list(txn, look, plan->first.channel);
+	struct chain_look *look = arg;
+	const struct pool *pool = look->j->s->pool;
+	struct walk *w = &look->j->walk;
+	enum store_rc rc = pick_chain(txn, pool, w->plan.first.channel, look->now, w->answers);
 
-	if (rc == STORE_OK && plan->channel != plan->first.channel)
-		rc = read_list(txn, look, plan->channel);
+	if (rc == STORE_OK && w->plan.channel != w->plan.first.channel)
+		rc = pick_chain(txn, pool, w->plan.channel, look->now, w->answers);
 	return rc;
 }
 
@@ -88,37 +47,19 @@ look_at_chain(struct serve_job *j)
 	struct chain_look look = {j, clock_wall()};
 	struct walk *w = &j->walk;
 
-	w->wish.fallback = false;
 	if (j->s->conf->channels[w->plan.first.channel].nfallback == 0)
 		return;
 	if (env_view(j->s->env, read_answers, &look) != STORE_OK)
 		log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(),
 		    "the fallback channels could not be looked at", LOG_TEXT("id", j->rq.id),
 		    LOG_Z("why", env_error(j->s->env)));
-	w->wish.no_probe = !w->last_chance && plan_more(&w->plan, w->answers);
-	w->wish.last_resort = w->last_chance;
-	w->wish.fallback =
-	    plan_has_fallback(j->s->conf, w->plan.channel, w->plan.wires, w->answers);
+	walk_aim(w);
 }
 
-/* The next channel of the chain; behind its end the first one again, to try there who rests. False: all is tried. */
 static bool
 next_channel(struct serve_job *j)
 {
-	struct walk *w = &j->walk;
-
-	if (w->attempts >= w->max_attempts || w->last_chance)
-		return false;
-	if (plan_next(&w->plan, w->answers)) {
-		use_channel(j);
-		return true;
-	}
-	if (w->plan.visited <= 1)
-		return false;
-	w->last_chance = true;
-	plan_back(&w->plan);
-	use_channel(j);
-	return true;
+	return walk_next_channel(&j->walk, j->s->arena);
 }
 
 static bool
@@ -272,10 +213,7 @@ begin_walk(struct serve_job *j, const struct route *route)
 	struct session_key *key = arena_alloc(j->s->arena, sizeof *key);
 	struct walk *w = &j->walk;
 
-	plan_begin(&w->plan, j->s->conf, route, PLAN_WIRE(WIRE_CHAT));
-	w->answers = arena_alloc(j->s->arena, (j->s->conf->nchannels + 1) * sizeof *w->answers);
-	w->max_attempts = j->s->conf->channels[route->channel].policy.upstream.max_attempts;
-	w->wish.pool = j->s->pool;
+	walk_begin(w, j->s->pool, route, PLAN_WIRE(WIRE_CHAT), j->s->arena);
 	w->wish.realm = realm_of(j, route);
 	w->wish.tokens = estimate_tokens(&j->rq);
 	if (j->s->conf->sticky.enabled && j->s->has_secret) {
@@ -284,9 +222,6 @@ begin_walk(struct serve_job *j, const struct route *route)
 			w->wish.session = w->session.key = key->hash;
 		j->record.session = key->brief;
 	}
-	if (!plan_next(&w->plan, w->answers))
-		die("a route leads to no channel");
-	use_channel(j);
 }
 
 /* A session whose account is lost and whom nobody served is free again. */
@@ -315,6 +250,10 @@ forward(struct serve_job *j)
 		return;
 	}
 	begin_walk(j, &route);
+	if (j->explain) {
+		answer_explain(j);
+		return;
+	}
 	do
 		round = one_round(j, &why);
 	while (round == ROUND_AGAIN);

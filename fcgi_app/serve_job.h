@@ -16,6 +16,7 @@ struct serve_job {
 	struct respond respond;
 	struct record record;
 	struct walk walk;
+	bool explain; /* an admin asks what would happen: nothing is to happen */
 };
 
 /* xorshift64*: spreads picks and back-offs, guards nothing. */

@@ -8,7 +8,8 @@
 #ifndef STATUS_H
 #define STATUS_H
 
-#include "pool.h"
+#include "base/emit.h"
+#include "pick.h"
 
 struct status_frame {
 	const struct conf *conf;
@@ -25,5 +26,9 @@ enum err status_json(const struct status_frame *frame, struct buf *out, struct w
 /* One account, for `sluicectl account show`; the object as it stands in the array. */
 enum err status_account(const struct status_frame *frame, size_t channel, size_t account,
     struct buf *out, struct why *why) MUST_CHECK;
+
+/* A channel's breaker under the key "breaker", as it stands in the array. */
+void status_breaker(
+    struct emit *e, const struct breaker_row *row, const struct breaker_policy *policy);
 
 #endif

@@ -2,6 +2,61 @@
 
 #define FAR_AWAY_S 60 /* beyond it SDKs must not sleep for the stated time: SPEC.md section 4.4 */
 
+/* Where the plan stands now is where the next pick looks. */
+static void
+use_channel(struct walk *w, struct arena *arena)
+{
+	w->channel = &w->plan.conf->channels[w->plan.channel];
+	w->wish.channel = w->plan.channel;
+	w->wish.model = arena_z(arena, w->plan.model);
+	w->wish.insist = PICK_ANY;
+	w->overloaded = w->unexplained = 0;
+	w->asked_again = false;
+	w->queue_until.v = 0;
+	w->session.channel = w->plan.channel;
+	w->session.ours = false;
+	w->session.found = (struct pick_session){.bound = false};
+}
+
+void
+walk_begin(struct walk *w, const struct pool *pool, const struct route *route, unsigned wires,
+    struct arena *arena)
+{
+	plan_begin(&w->plan, pool->conf, route, wires);
+	w->answers = arena_alloc(arena, (pool->conf->nchannels + 1) * sizeof *w->answers);
+	w->max_attempts = pool->conf->channels[route->channel].policy.upstream.max_attempts;
+	w->wish.pool = pool;
+	if (!plan_next(&w->plan, w->answers))
+		die("a route leads to no channel");
+	use_channel(w, arena);
+}
+
+void
+walk_aim(struct walk *w)
+{
+	w->wish.no_probe = !w->last_chance && plan_more(&w->plan, w->answers);
+	w->wish.last_resort = w->last_chance;
+	w->wish.fallback =
+	    plan_has_fallback(w->plan.conf, w->plan.channel, w->plan.wires, w->answers);
+}
+
+bool
+walk_next_channel(struct walk *w, struct arena *arena)
+{
+	if (w->attempts >= w->max_attempts || w->last_chance)
+		return false;
+	if (plan_next(&w->plan, w->answers)) {
+		use_channel(w, arena);
+		return true;
+	}
+	if (w->plan.visited <= 1)
+		return false;
+	w->last_chance = true;
+	plan_back(&w->plan);
+	use_channel(w, arena);
+	return true;
+}
+
 void
 walk_tried(struct walk *w, const struct pick_lease *lease)
 {

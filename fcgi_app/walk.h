@@ -33,6 +33,14 @@ struct walk {
 	struct mono_ms queue_until; /* while all usable accounts are full; 0 = not waiting yet */
 };
 
+/* At the first channel of a route, with nothing tried. The wish lacks what the request alone knows. */
+void walk_begin(struct walk *w, const struct pool *pool, const struct route *route, unsigned wires,
+    struct arena *arena);
+/* What the answers of the chain's breakers say to the next pick. */
+void walk_aim(struct walk *w);
+/* The next channel of the chain; behind its end the first one again, to try there who rests. False: all is tried. */
+bool walk_next_channel(struct walk *w, struct arena *arena);
+
 enum walk_next {
 	WALK_STOP,  /* the answer is the client's, or nothing more can be tried */
 	WALK_AGAIN, /* another account at once */

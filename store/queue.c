@@ -81,22 +81,40 @@ first_living(struct queue_row *row, const struct slot *own, uint32_t wants)
 	return at;
 }
 
+/* Tickets of the dead before the first living one go out of the row. */
+static bool
+may_take(struct queue_row *row, const struct queue_who *who)
+{
+	unsigned first = first_living(row, who->slot, who->wants);
+	unsigned own = ticket_find(row, slot_number(who->slot));
+
+	/* our ticket may have other wants than we have now: the place counts */
+	return first == row->n || own <= first;
+}
+
 enum store_rc
 queue_may_take(struct txn *txn, const struct queue_who *who, bool *may_out)
 {
 	struct queue_row row;
-	unsigned first, before, own;
+	unsigned before;
 	enum store_rc rc = row_get(txn, who->channel, &row);
 
 	*may_out = true;
 	if (rc != STORE_OK || row.n == 0)
 		return rc;
 	before = row.n;
-	first = first_living(&row, who->slot, who->wants);
-	own = ticket_find(&row, slot_number(who->slot));
-	/* our ticket may have other wants than we have now: the place counts */
-	*may_out = first == row.n || own <= first;
+	*may_out = may_take(&row, who);
 	return row.n != before ? row_put(txn, who->channel, &row) : STORE_OK;
+}
+
+enum store_rc
+queue_look(struct txn *txn, const struct queue_who *who, bool *may_out)
+{
+	struct queue_row row;
+	enum store_rc rc = row_get(txn, who->channel, &row);
+
+	*may_out = rc == STORE_OK && may_take(&row, who);
+	return rc;
 }
 
 static void

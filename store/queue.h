@@ -55,6 +55,9 @@ struct queue_wake {
 /* May we take what is free? Whether we queue or not. */
 enum store_rc queue_may_take(
     struct txn *txn, const struct queue_who *who, bool *may_out) STORE_MUST_CHECK;
+/* The same question from who only looks: tidies nothing up, good for env_view(). */
+enum store_rc queue_look(
+    struct txn *txn, const struct queue_who *who, bool *may_out) STORE_MUST_CHECK;
 /* Stand at the end; who stands there already keeps the place. *before_out: how many stand before us. */
 enum store_rc queue_join(struct txn *txn, const struct queue_who *who, unsigned size,
     unsigned *before_out) STORE_MUST_CHECK;

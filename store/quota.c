@@ -221,6 +221,27 @@ quota_left(const struct quota_row *row, const struct quota_limits *limits, struc
 	};
 }
 
+static int64_t
+capped(uint64_t n)
+{
+	return n > INT64_MAX ? INT64_MAX : (int64_t)n;
+}
+
+struct quota_limits
+quota_used(const struct quota_row *row, struct quota_time now)
+{
+	struct quota_row copy = *row;
+
+	roll(&copy, now);
+	return (struct quota_limits){
+	    .total_tokens = capped(copy.total_tokens),
+	    .rpm = copy.minute_requests,
+	    .rpd = copy.day_requests,
+	    .tpm = capped(copy.minute_tokens),
+	    .tpd = capped(copy.day_tokens),
+	};
+}
+
 unsigned
 quota_crossed(struct quota_row *row, const struct quota_limits *limits, struct quota_time now)
 {

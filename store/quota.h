@@ -97,6 +97,9 @@ unsigned quota_used_permille(
 struct quota_limits quota_left(
     const struct quota_row *row, const struct quota_limits *limits, struct quota_time now);
 
+/* What counts against each limit now, reservations included; also where there is no limit. */
+struct quota_limits quota_used(const struct quota_row *row, struct quota_time now);
+
 /* Windows (bits of enum quota_window) that have passed QUOTA_HIGH_PERMILLE and were not yet reported; marks them as
  * reported in the row. Call after reserving or settling, before the row is put. */
 unsigned quota_crossed(

@@ -99,7 +99,7 @@ def test_never_above_the_limit(up, gate, seed, strategy):
     )
     answers = loops(12, 15, lambda i, n: g.ask(stream=dice() < 0.5))
     assert {a.status for a in answers} <= {200, 429, 502, 503}
-    assert sum(a.status == 200 for a in answers) > 120
+    assert sum(a.status == 200 for a in answers) > 60
     for id, limit in limits.items():
         k = key(int(id[1:]))
         assert up.max_in_flight.get(k, 0) <= limit, (id, up.max_in_flight)
