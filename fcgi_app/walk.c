@@ -35,9 +35,9 @@ void
 walk_aim(struct walk *w)
 {
 	w->wish.no_probe = !w->last_chance && plan_more(&w->plan, w->answers);
+	w->wish.last_resort = w->last_chance;
 	w->wish.fallback =
-	    w->plan.step <= 1 &&
-	    plan_has_fallback(w->plan.conf, w->plan.first.channel, w->plan.wires, w->answers);
+	    plan_has_fallback(w->plan.conf, w->plan.channel, w->plan.wires, w->answers);
 }
 
 bool

@@ -15,9 +15,9 @@ from lib.pool import K1, K2, alive, config, key
 from lib.upstream import wait_until
 
 
-def worker_of(g, up):
-    """The worker that holds a connection to the upstream."""
-    inodes = established(up.port)
+def worker_of(g, up, request=None):
+    """The worker that holds a connection to the upstream: any, or that of this request."""
+    inodes = established(up.port, request and request.peer)
     for pid in g.worker_pids():
         for fd in glob.glob(f"/proc/{pid}/fd/*"):
             try:
@@ -34,12 +34,14 @@ def kill(pid):
     wait_until(lambda: not alive(pid), 2, "the process is gone", 0.001)
 
 
-def established(port):
-    """Inodes of TCP sockets connected to 127.0.0.1:port."""
+def established(port, own=None):
+    """Inodes of TCP sockets connected to 127.0.0.1:port, from the port `own` if given."""
     out = set()
     with open("/proc/net/tcp") as f:
         for line in f.readlines()[1:]:
             parts = line.split()
+            if own and not parts[1].endswith(":%04X" % own):
+                continue
             if parts[2].endswith(":%04X" % port) and parts[3] == "01":
                 out.add(f"socket:[{parts[9]}]")
     return out
