@@ -4,6 +4,7 @@
 #include "chores.h"
 #include "fcgi.h"
 #include "serve.h"
+#include "settle.h"
 #include "store/queue.h"
 #include "store/tally.h"
 
@@ -178,6 +179,8 @@ check_store(struct worker *w)
 	}
 	if (env_check(w->env) != STORE_OK)
 		log_why(w, LOG_LEVEL_WARN, "housekeeping failed", env_error(w->env));
+	if (w->serve.unreleased)
+		w->serve.unreleased = !settle_release(w->env, w->slot);
 	w->serve.degraded = chores_degraded(&w->serve, now);
 	chores_run(&w->serve, now);
 }
