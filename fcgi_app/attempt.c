@@ -110,6 +110,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 	        &why) != ERR_OK) {
 		log_fields(j->s->log, LOG_LEVEL_ERROR, clock_wall(), "a lease could not be settled",
 		    LOG_TEXT("id", j->rq.id), LOG_Z("why", why.text));
+		j->s->unreleased = !settle_release(j->s->env, j->s->slot);
 	} else {
 		attempt_log(j, report.events, report.n);
 		attempt_log_breaker(j, j->walk.channel, &report.breaker);

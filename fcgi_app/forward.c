@@ -98,6 +98,17 @@ pass(struct transfer *t, struct span raw)
 	relay(t, raw);
 }
 
+/* What the client takes for an error: another shape would look to it like a clean end. */
+static bool
+has_own_shape(struct span data)
+{
+	static const char *const path = "error";
+	struct scan_value error;
+
+	return scan_pick(data, &path, &error, 1, NULL) == ERR_OK &&
+	       (error.type == SCAN_OBJECT || error.type == SCAN_STRING);
+}
+
 static void
 on_error_event(struct transfer *t, const struct sse_event *event)
 {
@@ -106,7 +117,7 @@ on_error_event(struct transfer *t, const struct sse_event *event)
 	buf_add(t->error_event, event->data.p, n);
 	t->stop = STOP_ERROR;
 	/* the API's own shape passes as it came; another one is put into ours when the stream is ended */
-	if (forward_committed(t) && text_find(event->data, SPAN("\"error\"")) < event->data.n) {
+	if (forward_committed(t) && has_own_shape(event->data)) {
 		relay(t, event->raw);
 		t->error_relayed = true;
 	}
@@ -161,7 +172,7 @@ feed_events(struct transfer *t, struct span bytes)
 		t->stop = STOP_CLIENT;
 }
 
-/* JSON and HTML start differently from events, whatever the Content-Type says. */
+/* JSON and HTML start differently from events, whatever the Content-Type says. Before these bytes only blanks came. */
 static enum mode
 mode_of(const struct transfer *t, struct span bytes)
 {
@@ -174,6 +185,20 @@ mode_of(const struct transfer *t, struct span bytes)
 	return text.p[0] == '{' || text.p[0] == '[' || text.p[0] == '<' ? MODE_PLAIN : MODE_EVENTS;
 }
 
+static void
+gather(struct transfer *t, struct span bytes)
+{
+	size_t max = t->body->max;
+
+	if (!forward_is_success(t) && max > ERROR_KEEP_MAX)
+		max = ERROR_KEEP_MAX;
+	if (bytes.n > max - t->body->n) {
+		bytes.n = max - t->body->n;
+		t->stop = STOP_TOO_BIG;
+	}
+	buf_span(t->body, bytes);
+}
+
 static bool
 on_body(struct span bytes, void *arg)
 {
@@ -183,19 +208,17 @@ on_body(struct span bytes, void *arg)
 	if (t->out->first_byte.v == 0)
 		t->out->first_byte = t->last_byte;
 	if (t->mode == MODE_OPEN) {
-		buf_span(t->body, bytes);
-		t->mode = mode_of(t, buf_text(t->body));
+		gather(t, bytes);
+		t->mode = mode_of(t, bytes);
 		if (t->mode == MODE_EVENTS) {
 			feed_events(t, buf_text(t->body));
 			buf_clear(t->body);
 		}
 	} else if (t->mode == MODE_PLAIN) {
-		buf_span(t->body, bytes);
+		gather(t, bytes);
 	} else {
 		feed_events(t, bytes);
 	}
-	if (t->body->over && forward_is_success(t))
-		t->stop = STOP_TOO_BIG;
 	return t->stop == STOP_NOT || t->stop == STOP_END;
 }
 
@@ -217,8 +240,10 @@ until_timeout(struct transfer *t, struct mono_ms now)
 		return t->out->started.v + first_byte_limit_ms(t) - now.v;
 	}
 	t->timeout_text = "the answer stalled";
-	left = t->last_byte.v + t->policy->upstream.idle_timeout_ms - now.v;
-	if (!t->task->call->stream || forward_committed(t) || t->mode == MODE_PLAIN)
+	left = t->policy->upstream.idle_timeout_ms - now.v;
+	/* an error is short: one that only trickles must not keep the client from the next account */
+	left += forward_is_success(t) ? t->last_byte.v : t->out->first_byte.v;
+	if (!t->task->call->stream || forward_committed(t))
 		return left;
 	content = t->out->started.v + t->policy->upstream.first_content_timeout_ms - now.v;
 	if (content < left) {

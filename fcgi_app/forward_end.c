@@ -52,6 +52,23 @@ classify(struct transfer *t)
 	    t->task->arena, t->task->call->channel, &answer, t->task->wall(), &t->out->finding);
 }
 
+/* What happened, where the upstream has no words for it. libcurl only knows its own reasons, not ours. */
+static struct span
+own_words(const struct transfer *t, const struct upstream_end *end)
+{
+	switch (t->stop) {
+	case STOP_NOT: return text_span(end->text);
+	case STOP_EMPTY: return SPAN("the answer is empty");
+	case STOP_TOO_BIG: return SPAN("the answer is too large");
+	case STOP_TIMEOUT: return text_span(t->timeout_text);
+	case STOP_END:
+	case STOP_ERROR:
+	case STOP_CLIENT:
+	case STOP_DRAIN: break;
+	}
+	return (struct span){"", 0};
+}
+
 void
 forward_conclude(struct transfer *t, const struct upstream_end *end)
 {
@@ -64,6 +81,10 @@ forward_conclude(struct transfer *t, const struct upstream_end *end)
 	case STOP_TIMEOUT:
 		if (stream_is_whole(t))
 			break; /* all that mattered had come */
+		if (t->out->status >= 300) {
+			t->out->transport = TRANSPORT_TRUNCATED; /* the status speaks */
+			break;
+		}
 		t->out->transport = TRANSPORT_TIMEOUT;
 		found(t, VERDICT_NETWORK, "timeout", t->timeout_text);
 		return;
@@ -81,9 +102,9 @@ forward_conclude(struct transfer *t, const struct upstream_end *end)
 	if (t->mode == MODE_EVENTS && t->out->transport == TRANSPORT_OK && t->stop == STOP_NOT)
 		t->out->transport = TRANSPORT_TRUNCATED;
 	classify(t);
-	if (t->out->finding.message[0] == '\0' && end->text[0] != '\0')
+	if (t->out->finding.message[0] == '\0')
 		text_clean(
-		    t->out->finding.message, sizeof t->out->finding.message, text_span(end->text));
+		    t->out->finding.message, sizeof t->out->finding.message, own_words(t, end));
 }
 
 static void

@@ -6,7 +6,8 @@
 
 #include "forward.h"
 
-#define ERROR_BODY_MAX 65536 /* of it is classified */
+#define ERROR_BODY_MAX 65536         /* of it is classified */
+#define ERROR_KEEP_MAX (1024 * 1024) /* of it goes to the client; what is longer is cut off */
 
 enum mode {
 	MODE_OPEN, /* no byte of the body yet that tells */

@@ -28,6 +28,7 @@ struct serve {
 	bool has_secret;
 	bool degraded;   /* too few accounts are active, or an operator said so */
 	bool hard_facts; /* something must go into the book before the next request */
+	bool unreleased; /* a settled lease still stands in the store: tried again every second */
 	struct arena *arena; /* of the running request */
 	struct buf body;     /* kept between requests while it is small */
 	uint64_t random;     /* state of the generator */

@@ -385,3 +385,18 @@ settle_lease(struct env *env, const struct slot *slot, const struct pool *pool,
 	*report_out = job.report;
 	return ERR_OK;
 }
+
+static enum store_rc
+release_in(struct txn *txn, void *arg)
+{
+	const struct slot *const *slot = arg;
+	enum store_rc rc = slot_free(txn, *slot);
+
+	return rc == STORE_NONE ? STORE_OK : rc;
+}
+
+bool
+settle_release(struct env *env, const struct slot *slot)
+{
+	return env_update(env, release_in, &slot) == STORE_OK;
+}

@@ -4,7 +4,7 @@
  *
  * A lease is settled once; a second time is a broken program and ends it.
  *
- * Errors    ERR_STORE: nothing was written; the lease stays taken and is freed with the next take or this process's end
+ * Errors    ERR_STORE: nothing was written; the lease still stands and settle_release() takes it away
  * Source    SPEC.md sections 5, 6, 8
  */
 #ifndef SETTLE_H
@@ -47,6 +47,9 @@ struct settle_report {
 enum err settle_lease(struct env *env, const struct slot *slot, const struct pool *pool,
     struct pick_lease *lease, const struct settle_outcome *outcome, struct wall_ms now,
     struct settle_report *report_out, struct why *why) MUST_CHECK;
+
+/* Free the lease and no more, which needs less room than the whole. False: the store takes not even that now. */
+bool settle_release(struct env *env, const struct slot *slot) MUST_CHECK;
 
 /* Nobody served: a binding that will not come back by itself ends. */
 enum err settle_unserved(struct env *env, const struct pool *pool,

@@ -5,6 +5,7 @@
 #include "fcgi.h"
 #include "judge.h"
 #include "serve.h"
+#include "settle.h"
 #include "store/queue.h"
 #include "store/tally.h"
 
@@ -189,6 +190,8 @@ check_store(struct worker *w)
 	}
 	if (env_check(w->env) != STORE_OK)
 		log_why(w, LOG_LEVEL_WARN, "housekeeping failed", env_error(w->env));
+	if (w->serve.unreleased)
+		w->serve.unreleased = !settle_release(w->env, w->slot);
 	w->serve.degraded = chores_degraded(&w->serve, now);
 	chores_run(&w->serve, now);
 }
