@@ -371,7 +371,7 @@ def test_session_drop(up, gate):
         (["drop", "--client", "ann"], 2),
         (["drop", hashes[0], "--id", "one"], 2),
         (["drop", "--id"], 2),
-        (["frop"], 2),
+        (["xdrop"], 2),
         ([], 2),
     ):
         assert g.ctl("session", *words, check=False).returncode == status, words
@@ -491,8 +491,8 @@ def test_help_has_an_example(up, gate, command):
         ("channel triggers oa none error_rate", 2, "no trigger 'none'"),
         ("channel triggers oaa", 1, "did you mean 'oa'?"),
         ("channel trigger oa", 2, "did you mean 'triggers'?"),
-        ("sesions", 2, "did you mean 'session"),
-        ("limts", 2, "did you mean 'limits'?"),
+        ("sessionz", 2, "did you mean 'session"),
+        ("limitz", 2, "did you mean 'limits'?"),
     ],
 )
 def test_slips(up, gate, words, status, says):
