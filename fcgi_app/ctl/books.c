@@ -76,7 +76,7 @@ put_price(const struct price_seen *seen, void *arg)
 	struct price_view view;
 	size_t at, account;
 	const char *tier;
-	char name[160], age[HUMAN_TIME];
+	char name[160], age[HUMAN_TIME], model[PRICE_MODEL_MAX + 1];
 
 	if (!attach_whose(book->attach, seen->ref, &at, &account))
 		return true;
@@ -93,7 +93,8 @@ put_price(const struct price_seen *seen, void *arg)
 	}
 	snprintf(name, sizeof name, "%s/%s", channel->name.p, channel->accounts[account].id.p);
 	human_left(book->now.v - seen->entry.at_ms, age);
-	buf_print(&book->out, "%-24s %-28s %12.6f  %-10s  %s\n", name, seen->model,
+	text_clean(model, sizeof model, text_span(seen->model)); /* a caller's word */
+	buf_print(&book->out, "%-24s %-28s %12.6f  %-10s  %s\n", name, model,
 	    (double)seen->entry.micros / 1e6, tier, age);
 	return true;
 }
@@ -166,7 +167,8 @@ put_usage(const struct ledger_key *key, const struct ledger_sum *sum, void *arg)
 {
 	struct book *book = arg;
 	char day[DATE_TEXT], name[2 * LEDGER_NAME_MAX + 2];
-	const char *const names[] = {key->client, name, key->model};
+	char client[LEDGER_NAME_MAX + 1], model[LEDGER_NAME_MAX + 1];
+	const char *const names[] = {client, name, model};
 
 	date_print((struct wall_ms){(int64_t)key->day * 86400000}, day);
 	day[10] = '\0'; /* the date alone */
@@ -176,6 +178,8 @@ put_usage(const struct ledger_key *key, const struct ledger_sum *sum, void *arg)
 		usage_json(book, key, day, sum);
 		return true;
 	}
+	text_clean(client, sizeof client, text_span(key->client)); /* callers' words */
+	text_clean(model, sizeof model, text_span(key->model));
 	snprintf(name, sizeof name, "%s/%s", key->channel, key->account);
 	usage_line(book, day, names, sum);
 	return true;

@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from lib.answers import error, slow
+from lib.answers import chat_answer, error, plain, slow
 from lib.pool import K1, K2, K3, config, key, parse_time
 from lib.upstream import wait_until
 from test_10_pick import FLAT, together
@@ -314,6 +314,17 @@ def test_usage_is_the_sum_of_the_outcomes(up, gate):
     assert text.splitlines()[-1].split()[:3] == ["all", "-", str(up.count())]
 
 
+def test_no_table_sends_what_a_caller_said_to_the_terminal(up, gate):
+    up.default(plain(chat_answer(usage={"prompt_tokens": 5, "completion_tokens": 5, "credit": 1})))
+    g = gate(accounts=2, auth={"mode": "web-server"})
+    up.script(K1, error(404, "model_not_found", "no such \x1b[31m model"))
+    assert g.ask(vary={"REMOTE_USER": "eve\x1b[31m"}).status == 200
+    for command in ("usage", "costs", "limits", "events", "status", "sessions"):
+        text = g.ctl(command).stdout
+        assert "\x1b" not in text and "\r" not in text, command
+    assert {r["client"] for r in look(g, "usage")} == {"eve\x1b[31m"}
+
+
 # Sessions ----------------------------------------------------------------------------------------
 
 
@@ -371,7 +382,7 @@ def test_session_drop(up, gate):
         (["drop", "--client", "ann"], 2),
         (["drop", hashes[0], "--id", "one"], 2),
         (["drop", "--id"], 2),
-        (["frop"], 2),
+        (["xdrop"], 2),
         ([], 2),
     ):
         assert g.ctl("session", *words, check=False).returncode == status, words
@@ -491,8 +502,8 @@ def test_help_has_an_example(up, gate, command):
         ("channel triggers oa none error_rate", 2, "no trigger 'none'"),
         ("channel triggers oaa", 1, "did you mean 'oa'?"),
         ("channel trigger oa", 2, "did you mean 'triggers'?"),
-        ("sesions", 2, "did you mean 'session"),
-        ("limts", 2, "did you mean 'limits'?"),
+        ("sessionz", 2, "did you mean 'session"),
+        ("limitz", 2, "did you mean 'limits'?"),
     ],
 )
 def test_slips(up, gate, words, status, says):

@@ -176,17 +176,21 @@ def test_what_explain_says_is_done(up, gate, situation):
 
 def test_situations_are_what_they_are_called(up, gate):
     """The last test is only worth something if each situation is another one."""
-    by = {}
+    by, where = {}, {}
     for situation in SITUATIONS:
         up.clear()
         up.default(plain(chat_answer()))
         doc = explain(situation(up, gate), session="mine")
-        by[situation.__name__[10:]] = doc["would"]["by"] if doc["would"] else doc["refusal"]["code"]
+        name = situation.__name__[10:]
+        by[name] = doc["would"]["by"] if doc["would"] else doc["refusal"]["code"]
+        where[name] = doc["would"] and doc["would"]["channel"]
     assert by["probe"] == by["last_chance"] == "probe"
     assert by["session"] == "session"
     assert by["session_detour"] == by["tiers"] == by["fallback"] == "draw"
     assert by["nobody_may_be_probed"] == by["probing_is_off"] == "pool_exhausted"
     assert (by["all_disabled"], by["no_model"]) == ("no_account", "model_not_found")
+    assert where["fallback"] == where["fallback_before_a_probe"] == "an"
+    assert where["last_chance"] == "oa"
 
 
 def test_every_reason_why_an_account_is_out(up, gate):
