@@ -1,5 +1,8 @@
 #!/usr/bin/python3
-"""A stand-in for an LLM provider: prints its port, then answers chat requests word by word. key-beta is rate-limited."""
+"""A stand-in for an LLM provider: prints its port, then answers chats word by word.
+
+The account with key-beta is rate-limited.
+"""
 
 import os
 import signal
@@ -10,7 +13,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import answers, upstream  # noqa: E402
 from lib.upstream import wait_until  # noqa: E402
 
-WORDS = "Each word of this answer reached you as it was made , through your own web server , by way of a pool of accounts ."
+WORDS = """Each word of this answer reached you as it was made, through your own web server,
+by way of a pool of accounts."""
 
 
 def answer(x):

@@ -54,10 +54,43 @@ client_retry_after(const struct walk_end *end, const struct forward_outcome *o)
 	return end->retry_after_s;
 }
 
+struct others {
+	struct serve_job *j;
+	struct wall_ms now;
+};
+
+static enum store_rc
+look_for_others(struct txn *txn, void *arg)
+{
+	const struct others *o = arg;
+	struct walk *w = &o->j->walk;
+
+	return pick_look(txn, o->j->s->slot, &w->wish, o->now, &w->reason);
+}
+
+/* The attempts are used up by limits: whether others were left decides when the client may come again. */
+static void
+note_others(struct serve_job *j, struct wall_ms now)
+{
+	struct others others = {j, now};
+	struct walk *w = &j->walk;
+
+	if (w->exhausted || !w->has_outcome ||
+	    verdict_table[w->outcome.finding.verdict].status != 429)
+		return;
+	w->wish.ntried = 0;
+	if (env_view(j->s->env, look_for_others, &others) != STORE_OK ||
+	    w->reason.result != PICK_COOLING)
+		return;
+	w->exhausted = true;
+	walk_note_reason(w);
+}
+
 void
 answer_give_up(struct serve_job *j)
 {
-	struct walk_end end = walk_end(&j->walk, clock_wall());
+	struct wall_ms now = clock_wall();
+	struct walk_end end = (note_others(j, now), walk_end(&j->walk, now));
 	struct forward_outcome *o = &j->walk.outcome;
 	struct respond_error error = {
 	    .status = end.status,

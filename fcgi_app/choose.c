@@ -367,6 +367,21 @@ among_accounts(struct choose *c, struct choose_one *choice_out)
 	return STORE_OK;
 }
 
+/* Behind the end of its chain a request may still try who rests, but has had its probe. */
+static bool
+is_closed_to(const struct choose *c, enum breaker_answer answer)
+{
+	bool last = c->j.wish->last_resort;
+
+	switch (answer) {
+	case BREAKER_YES: return false;
+	case BREAKER_PERMIT: return last;
+	case BREAKER_SPENT: break;
+	case BREAKER_NO: return !last || c->breaker.trigger != BREAKER_POOL_EXHAUSTED;
+	}
+	return true;
+}
+
 enum store_rc
 choose_account(struct choose *c, struct choose_one *choice_out)
 {
@@ -378,7 +393,7 @@ choose_account(struct choose *c, struct choose_one *choice_out)
 	if (rc != STORE_OK)
 		return rc;
 	c->permit = answer == BREAKER_PERMIT;
-	if (answer == BREAKER_NO || answer == BREAKER_SPENT) {
+	if (is_closed_to(c, answer)) {
 		c->j.reason.result = PICK_OPEN;
 		c->j.reason.earliest.v = c->breaker.until_ms;
 		return STORE_OK;
@@ -435,12 +450,17 @@ choose_open(struct choose *c, struct txn *txn, const struct slot *slot,
 enum store_rc
 choose_look(struct choose *c)
 {
+	enum breaker_answer answer = BREAKER_YES;
 	enum store_rc rc = each_account(c, visit_judge);
 
+	if (rc == STORE_OK)
+		rc = ask_breaker(c, &answer);
 	score_close(&c->board, false, false);
 	if (rc == STORE_OK)
 		rc = each_account(c, visit_offer);
 	c->j.reason.result = c->board.n > 0 ? PICK_TAKEN : reason_of(&c->j);
+	if (answer == BREAKER_NO || answer == BREAKER_SPENT)
+		c->j.reason.result = PICK_OPEN;
 	return rc;
 }
 

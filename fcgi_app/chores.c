@@ -1,6 +1,10 @@
 #include "chores.h"
 
+#include "alert.h"
+#include "balance.h"
 #include "base/clock.h"
+#include "errand.h"
+#include "probe_run.h"
 #include "store/cooldown.h"
 #include "store/job.h"
 #include "store/ledger.h"
@@ -8,9 +12,13 @@
 #include "store/sticky.h"
 #include "store/tally.h"
 
+#include <stdio.h>
+
 #define SWEEP_ROWS 256
 #define COOLDOWN_SWEEP_MS 10000
 #define LEDGER_SWEEP_MS 600000
+#define BALANCE_LOOK_MS 10000
+#define ALERT_LOOK_MS 1000
 
 /* One job on its way; the claim's cursor is kept for its next run. */
 struct chore_run {
@@ -18,6 +26,7 @@ struct chore_run {
 	struct wall_ms now;
 	struct job_claim claim;
 	int64_t period_ms;
+	bool more; /* a part of the work is left: due again at once */
 };
 
 static enum store_rc
@@ -82,6 +91,30 @@ run_ledger(struct chore_run *run)
 	run_in_store(run, sweep_ledger);
 }
 
+static void
+run_recover(struct chore_run *run)
+{
+	run->more = probe_run(run->s, PROBE_RECOVERY, &run->claim.cursor);
+}
+
+static void
+run_active(struct chore_run *run)
+{
+	run->more = probe_run(run->s, PROBE_ACTIVE, &run->claim.cursor);
+}
+
+static void
+run_balance(struct chore_run *run)
+{
+	run->more = balance_run(run->s, &run->claim.cursor);
+}
+
+static void
+run_alert(struct chore_run *run)
+{
+	run->more = alert_run(run->s, &run->claim.cursor);
+}
+
 static int64_t
 every_cooldowns(const struct conf *conf)
 {
@@ -102,19 +135,50 @@ every_ledger(const struct conf *conf)
 	return LEDGER_SWEEP_MS;
 }
 
+static int64_t
+every_recover(const struct conf *conf)
+{
+	return conf->probe.recover_every_ms;
+}
+
+static int64_t
+every_active(const struct conf *conf)
+{
+	return conf->probe.active_every_ms;
+}
+
+static int64_t
+every_balance(const struct conf *conf)
+{
+	return balance_is_wanted(conf) ? BALANCE_LOOK_MS : 0;
+}
+
+static int64_t
+every_alert(const struct conf *conf)
+{
+	return alert_is_wanted(conf) ? ALERT_LOOK_MS : 0;
+}
+
 static const struct chore {
 	enum job_id id;
 	int64_t (*every_ms)(const struct conf *conf); /* 0 = never */
 	void (*run)(struct chore_run *run);
+	/* Nothing to be done although it is due: asked without the writer's lock. */
+	enum store_rc (*idle)(
+	    struct txn *txn, const struct serve *s, uint64_t cursor, bool *idle_out);
 } table[] = {
-    {JOB_SWEEP_COOLDOWNS, every_cooldowns, run_cooldowns},
-    {JOB_SWEEP_SESSIONS, every_sessions, run_sessions},
-    {JOB_LEDGER_SWEEP, every_ledger, run_ledger},
+    {JOB_SWEEP_COOLDOWNS, every_cooldowns, run_cooldowns, NULL},
+    {JOB_SWEEP_SESSIONS, every_sessions, run_sessions, NULL},
+    {JOB_LEDGER_SWEEP, every_ledger, run_ledger, NULL},
+    {JOB_ALERT, every_alert, run_alert, alert_idle},
+    {JOB_BALANCE, every_balance, run_balance, NULL},
+    {JOB_RECOVER, every_recover, run_recover, NULL},
+    {JOB_ACTIVE, every_active, run_active, NULL},
 };
 
 /* A look without the writer's lock: usually nothing is due. */
 struct due_look {
-	const struct conf *conf;
+	const struct serve *s;
 	struct wall_ms now;
 	bool due[NELEM(table)];
 };
@@ -125,7 +189,8 @@ look(struct txn *txn, void *arg)
 	struct due_look *l = arg;
 
 	for (size_t i = 0; i < NELEM(table); i++) {
-		int64_t every = table[i].every_ms(l->conf);
+		int64_t every = table[i].every_ms(l->s->conf);
+		bool idle = false;
 		struct job_row row;
 		enum store_rc rc = job_get(txn, table[i].id, &row);
 
@@ -133,6 +198,12 @@ look(struct txn *txn, void *arg)
 			return rc;
 		l->due[i] = every > 0 && (rc == STORE_NONE || row.due_ms <= l->now.v ||
 		                             row.due_ms > l->now.v + every);
+		if (!l->due[i] || table[i].idle == NULL)
+			continue;
+		rc = table[i].idle(txn, l->s, row.cursor, &idle);
+		l->due[i] = !idle;
+		if (rc != STORE_OK)
+			return rc;
 	}
 	return STORE_OK;
 }
@@ -151,6 +222,8 @@ done(struct txn *txn, void *arg)
 	const struct chore_run *run = arg;
 	enum store_rc rc = job_done(txn, &run->claim, run->now);
 
+	if (rc == STORE_OK && run->more)
+		rc = job_hurry(txn, run->claim.id, run->now);
 	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
@@ -172,43 +245,93 @@ run_one(struct serve *s, const struct chore *chore, struct wall_ms now)
 unsigned
 chores_run(struct serve *s, struct wall_ms now)
 {
-	struct due_look l = {.conf = s->conf, .now = now};
+	struct due_look l = {.s = s, .now = now};
 	unsigned n = 0;
 
+	s->away_since = clock_mono();
+	alert_runs(s);
 	if (s->env == NULL || env_view(s->env, look, &l) != STORE_OK)
 		return 0;
-	for (size_t i = 0; i < NELEM(table); i++)
+	for (size_t i = 0; i < NELEM(table) && !errand_must_return(s); i++)
 		if (l.due[i])
-			n += run_one(s, &table[i], now);
+			n += run_one(s, &table[i], clock_wall());
 	return n;
 }
 
 struct census {
 	struct serve *s;
 	struct wall_ms now;
-	uint64_t order;
+	uint64_t order, was;
 	unsigned accounts, active;
+	bool degraded;
+	struct journal_row event;
 };
 
 static enum store_rc
-count(struct txn *txn, void *arg)
+count_accounts(struct txn *txn, struct census *census)
 {
-	struct census *census = arg;
 	const struct conf *conf = census->s->conf;
-	enum store_rc rc = tally_get(txn, TALLY_DEGRADE, &census->order);
 
 	census->accounts = census->active = 0;
-	for (size_t c = 0; c < conf->nchannels && rc == STORE_OK; c++)
+	for (size_t c = 0; c < conf->nchannels; c++)
 		for (size_t a = 0; a < conf->channels[c].naccounts; a++) {
 			struct account_row row;
 
-			if (account_get(txn, pool_ref(census->s->pool, c, a), &row) != STORE_OK)
+			if (!pool_has(census->s->pool, c, a) ||
+			    account_get(txn, pool_ref(census->s->pool, c, a), &row) != STORE_OK)
 				continue;
 			census->accounts++;
 			census->active += conf->channels[c].accounts[a].enabled &&
 			                  health_state(&row, census->now) == HEALTH_ACTIVE;
 		}
+	return STORE_OK;
+}
+
+/* Accounts are counted only where it matters: every worker comes here once a second. */
+static enum store_rc
+judge_pool(struct txn *txn, void *arg)
+{
+	struct census *census = arg;
+	double below = census->s->conf->degrade.below;
+	enum store_rc rc = tally_get(txn, TALLY_DEGRADE, &census->order);
+
+	if (rc == STORE_OK)
+		rc = tally_get(txn, TALLY_DEGRADED, &census->was);
+	census->degraded = census->order == TALLY_DEGRADE_ON;
+	if (rc != STORE_OK || census->order != TALLY_DEGRADE_AUTO || below <= 0)
+		return rc;
+	rc = count_accounts(txn, census);
+	census->degraded = census->accounts > 0 && census->active < below * census->accounts;
 	return rc;
+}
+
+/* One process writes the change down. */
+static enum store_rc
+write_change(struct txn *txn, void *arg)
+{
+	struct census *census = arg;
+	struct journal_row *event = &census->event;
+	bool by_hand = census->order != TALLY_DEGRADE_AUTO;
+	uint64_t was = 0;
+	enum store_rc rc = tally_get(txn, TALLY_DEGRADED, &was);
+
+	event->level = 0;
+	if (rc != STORE_OK || (was != 0) == census->degraded)
+		return rc;
+	*event = (struct journal_row){
+	    .level = census->degraded && !by_hand ? JOURNAL_ALERT : JOURNAL_WARN,
+	    .at_ms = census->now.v,
+	    .cause = "degrade",
+	};
+	snprintf(event->from, sizeof event->from, "%s", census->degraded ? "normal" : "degraded");
+	snprintf(event->to, sizeof event->to, "%s", census->degraded ? "degraded" : "normal");
+	if (by_hand)
+		snprintf(event->rule, sizeof event->rule, "sluicectl degrade");
+	else
+		snprintf(event->rule, sizeof event->rule, "%u of %u accounts active",
+		    census->active, census->accounts);
+	rc = tally_set(txn, TALLY_DEGRADED, census->degraded);
+	return rc == STORE_OK ? journal_add(txn, event) : rc;
 }
 
 bool
@@ -216,10 +339,13 @@ chores_degraded(struct serve *s, struct wall_ms now)
 {
 	struct census census = {.s = s, .now = now};
 
-	if (s->env == NULL || env_view(s->env, count, &census) != STORE_OK)
+	if (s->env == NULL || env_view(s->env, judge_pool, &census) != STORE_OK)
 		return false;
-	if (census.order != TALLY_DEGRADE_AUTO)
-		return census.order == TALLY_DEGRADE_ON;
-	return s->conf->degrade.below > 0 && census.accounts > 0 &&
-	       census.active < s->conf->degrade.below * census.accounts;
+	if ((census.was != 0) != census.degraded &&
+	    env_update(s->env, write_change, &census) == STORE_OK && census.event.level != 0)
+		log_fields(s->log, LOG_LEVEL_WARN, now,
+		    census.degraded ? "degraded: requests get degrade.message"
+		                    : "no longer degraded: requests are served",
+		    LOG_Z("why", census.event.rule));
+	return census.degraded;
 }

@@ -10,7 +10,7 @@
 
 #include "serve.h"
 
-/* Run what is due. Returns how many jobs were run. */
+/* Run what is due, as long as nobody waits for this worker (errand.h). Returns how many jobs were run. */
 unsigned chores_run(struct serve *s, struct wall_ms now);
 
 /* Is the share of active accounts below degrade.below, or did an operator say so? */

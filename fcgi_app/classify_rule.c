@@ -1,12 +1,6 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
-
 #include "classify_rule.h"
 
-#include <pcre2.h>
-
-#include <string.h>
-
-#define STEPS_MAX 100000 /* of backtracking, for one text */
+#include "base/regex.h"
 
 bool
 classify_rule_code(struct span pattern, struct span code)
@@ -23,32 +17,6 @@ any_code(struct span want, const struct locate_error *error)
 		if (classify_rule_code(want, error->codes[i]))
 			return true;
 	return false;
-}
-
-static bool
-regex_matches(struct span regex, struct span text)
-{
-	PCRE2_SIZE at;
-	int fault, rc = PCRE2_ERROR_NOMATCH;
-	pcre2_code *code = pcre2_compile((PCRE2_SPTR)regex.p, regex.n,
-	    PCRE2_CASELESS | PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &fault,
-	    &at, NULL);
-	pcre2_match_data *data;
-	pcre2_match_context *limits;
-
-	if (code == NULL)
-		return false;
-	data = pcre2_match_data_create_from_pattern(code, NULL);
-	limits = pcre2_match_context_create(NULL);
-	if (data == NULL || limits == NULL)
-		die("no memory for a regular expression");
-	pcre2_set_match_limit(limits, STEPS_MAX);
-	pcre2_set_depth_limit(limits, STEPS_MAX);
-	rc = pcre2_match(code, (PCRE2_SPTR)(text.n > 0 ? text.p : ""), text.n, 0, 0, data, limits);
-	pcre2_match_context_free(limits);
-	pcre2_match_data_free(data);
-	pcre2_code_free(code);
-	return rc >= 0;
 }
 
 static bool

@@ -3,6 +3,7 @@
 #include "base/emit.h"
 #include "conf/options.h"
 #include "status.h"
+#include "store/price.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,6 @@ struct job {
 		double share;
 	} decision;
 };
-
-static const char *const tier_names[] = {"free", "unmeasured", "paid"};
 
 static const char *
 result_name(enum pick_result result)
@@ -124,7 +123,7 @@ put_terms(struct emit *e, const struct conf_channel *channel, const struct pick_
 	emit_real(e, "weight", c->weight, 4);
 	emit_real(e, "factor", c->factor, 2);
 	if (channel->policy.pool.cost_tiers)
-		emit_z(e, "cost_tier", tier_names[c->cost_tier]);
+		emit_z(e, "cost_tier", price_tier_name((enum price_tier)c->cost_tier));
 	else
 		emit_null(e, "cost_tier");
 	emit_bool(e, "has_sessions", c->bound);
@@ -220,7 +219,10 @@ put_channel(struct job *job, unsigned waiting)
 	emit_z(e, "model", w->wish.model);
 	emit_bool(e, "last_chance", w->last_chance);
 	emit_z(e, "result", result_name(v->reason.result));
-	emit_time(e, "earliest", v->reason.earliest);
+	emit_time(e, "earliest",
+	    v->reason.result == PICK_COOLING || v->reason.result == PICK_OPEN
+	        ? v->reason.earliest
+	        : (struct wall_ms){0});
 	status_breaker(e, &v->breaker, &policy);
 	emit_z(
 	    e, "breaker_news", v->reason.breaker.text[0] == '\0' ? NULL : v->reason.breaker.text);
@@ -328,14 +330,23 @@ put_chain(struct job *job)
 }
 
 static void
+put_or_null(struct emit *e, const char *key, struct span text)
+{
+	if (text.n == 0)
+		emit_null(e, key);
+	else
+		emit_text(e, key, text);
+}
+
+static void
 put_head(struct job *job)
 {
 	const struct explain *x = job->x;
 	struct emit *e = &job->emit;
 
 	emit_text(e, "model", x->model);
-	emit_text(e, "client", x->client);
-	emit_text(e, "realm", job->walk->wish.realm);
+	put_or_null(e, "client", x->client);
+	put_or_null(e, "realm", job->walk->wish.realm);
 	emit_z(e, "session", x->session == NULL || x->session[0] == '\0' ? NULL : x->session);
 	emit_time(e, "now", x->now);
 	emit_bool(e, "degraded", x->degraded);

@@ -43,6 +43,18 @@ was_tried(const struct pick_wish *wish, size_t account)
 	return false;
 }
 
+bool
+judge_note_dead(struct judge *j, uint32_t number)
+{
+	for (unsigned i = 0; i < j->ndead; i++)
+		if (j->dead[i] == number)
+			return true;
+	if (j->ndead == NELEM(j->dead))
+		return false;
+	j->dead[j->ndead++] = number;
+	return true;
+}
+
 unsigned
 judge_in_flight(struct judge *j, uint32_t number)
 {
@@ -59,8 +71,8 @@ judge_in_flight(struct judge *j, uint32_t number)
 		else
 			dead = true;
 	}
-	if (dead && j->ndead < NELEM(j->dead))
-		j->dead[j->ndead++] = number;
+	if (dead)
+		judge_note_dead(j, number);
 	return live;
 }
 
@@ -198,13 +210,9 @@ judge_rest(
 static bool
 is_spent(struct judge *j, const struct pool_seat *seat, uint32_t number)
 {
-	struct quota_limits limits = judge_limits(&j->channel->accounts[seat->index]);
 	struct quota_time time = judge_quota_time(j->channel, j->now);
-	struct quota_row row;
-	struct quota_fit fit;
+	struct quota_fit fit = judge_quota_fit(j, seat, number);
 
-	quota_at(&j->quotas, number, &row);
-	fit = quota_fits(&row, &limits, j->wish->tokens, time);
 	if (fit.hit == QUOTA_FITS)
 		return false;
 	if (fit.frees == QUOTA_NEXT_MINUTE)
@@ -314,37 +322,6 @@ judge_probe_runs(const struct judge *j)
 	return false;
 }
 
-/* What a dead worker's lease had reserved is given back: nobody knows what it used. */
-static enum store_rc
-return_quota(struct judge *j, const struct slot_row *slot_row)
-{
-	struct account_ref ref = {slot_row->channel, slot_row->account};
-	struct quota_hold hold = {
-	    judge_quota_time(j->channel, (struct wall_ms){slot_row->started_ms}), slot_row->tokens};
-	struct quota_row row;
-	enum store_rc rc = quota_get(j->txn, ref, &row);
-
-	if (rc != STORE_OK)
-		return rc == STORE_NONE ? STORE_OK : rc;
-	quota_settle(&row, &hold, 0, true, judge_quota_time(j->channel, j->now));
-	return quota_put(j->txn, ref, &row);
-}
-
-static enum store_rc
-return_quotas(struct judge *j, uint32_t number)
-{
-	enum store_rc rc = STORE_OK;
-
-	for (unsigned i = 0; i < j->slots->n && rc == STORE_OK; i++) {
-		const struct slot_row *row = &j->slots->seen[i].row;
-
-		if (row->channel == j->pc->number && row->account == number && row->tokens > 0 &&
-		    !slot_lives(j->slot, j->slots->seen[i].number))
-			rc = return_quota(j, row);
-	}
-	return rc;
-}
-
 enum store_rc
 judge_free_dead(struct judge *j)
 {
@@ -354,7 +331,7 @@ judge_free_dead(struct judge *j)
 		struct account_ref ref = {j->pc->number, j->dead[i]};
 		unsigned freed = 0;
 
-		rc = return_quotas(j, ref.number);
+		rc = judge_return_quotas(j, ref.number);
 		if (rc == STORE_OK)
 			rc = slot_reap(j->txn, j->slot, ref, &freed);
 		j->reason.freed += freed;
@@ -414,19 +391,6 @@ judge_facts(
 		left = quota_left(&row, &limits, judge_quota_time(j->channel, j->now));
 		facts->quota_left = least_left(&left);
 	}
-}
-
-struct quota_limits
-judge_limits(const struct conf_account *account)
-{
-	return (struct quota_limits){account->quota.total_tokens, account->quota.rpm,
-	    account->quota.rpd, account->quota.tpm, account->quota.tpd};
-}
-
-struct quota_time
-judge_quota_time(const struct conf_channel *channel, struct wall_ms now)
-{
-	return (struct quota_time){(uint32_t)(now.v / 60000), pool_day(channel, now)};
 }
 
 unsigned

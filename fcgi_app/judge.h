@@ -89,5 +89,14 @@ enum store_rc judge_free_dead(struct judge *j) STORE_MUST_CHECK;
 /* Quota limits of an account in the store's terms. */
 struct quota_limits judge_limits(const struct conf_account *account);
 struct quota_time judge_quota_time(const struct conf_channel *channel, struct wall_ms now);
+/* Would this request fit? What workers reserved that are dead now does not count, and is noted for freeing. */
+struct quota_fit judge_quota_fit(struct judge *j, const struct pool_seat *seat, uint32_t number);
+/* The account has leases of dead workers. False: too many have for this pick. */
+bool judge_note_dead(struct judge *j, uint32_t number);
+/* What the account's dead leases had reserved is given back: writes. */
+enum store_rc judge_return_quotas(struct judge *j, uint32_t number) STORE_MUST_CHECK;
+/* The same for the lease that a dead former owner of our slot left. */
+enum store_rc judge_inherit(struct txn *txn, const struct pool *pool, const struct slot_row *lease,
+    struct wall_ms now) STORE_MUST_CHECK;
 
 #endif

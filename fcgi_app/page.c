@@ -43,7 +43,8 @@ pickable(struct health *h, struct txn *txn, size_t channel, struct span realm)
 	    .insist = PICK_ANY};
 	struct pick_reason reason;
 
-	if (pick_look(txn, h->s->slot, &wish, h->now, &reason) != STORE_OK)
+	if (pick_look(txn, h->s->slot, &wish, h->now, &reason) != STORE_OK ||
+	    reason.result == PICK_OPEN)
 		return 0;
 	return reason.out[SCORE_IN] + reason.out[SCORE_TIER];
 }

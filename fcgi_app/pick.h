@@ -37,6 +37,7 @@ struct pick_wish {
 	const uint8_t *session; /* its 32-byte key, or NULL */
 	bool fallback;          /* some channel of the fallback list can be used: for the breaker */
 	bool no_probe;          /* try nobody who rests: a fallback channel comes first */
+	bool last_resort;       /* the chain is used up: an exhausted channel may be tried */
 	bool may_queue;
 	unsigned ntried;
 	struct {

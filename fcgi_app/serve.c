@@ -31,12 +31,16 @@ static enum store_rc
 read_answers(struct txn *txn, void *arg)
 {
 	struct chain_look *look = arg;
+	const struct pool *pool = look->j->s->pool;
 	struct walk *w = &look->j->walk;
+	enum store_rc rc = pick_chain(txn, pool, w->plan.first.channel, look->now, w->answers);
 
-	return pick_chain(txn, look->j->s->pool, w->plan.first.channel, look->now, w->answers);
+	if (rc == STORE_OK && w->plan.channel != w->plan.first.channel)
+		rc = pick_chain(txn, pool, w->plan.channel, look->now, w->answers);
+	return rc;
 }
 
-/* Only a channel with a fallback list pays for this. */
+/* Only channels with a fallback list pay for this. */
 static void
 look_at_chain(struct serve_job *j)
 {

@@ -32,6 +32,11 @@ struct serve {
 	struct arena *arena; /* of the running request */
 	struct buf body;     /* kept between requests while it is small */
 	uint64_t random;     /* state of the generator */
+	/* of errands (errand.h): where requests wait, -1 = nowhere; since when we are away from it */
+	int listen_fd;
+	struct mono_ms away_since;
+	int alert_pid; /* a command of alerts.command that still runs (alert.h), 0 = none */
+	struct mono_ms alert_until; /* ... and is ended then */
 	uint64_t generation; /* of the configuration */
 	struct wall_ms loaded_at;
 	const char *conf_error;  /* why the file on disk is not in force, or NULL */

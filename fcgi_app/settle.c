@@ -66,6 +66,9 @@ write_note(struct txn *txn, const struct settle_job *job, bool disabled)
 		snprintf(note.reason, sizeof note.reason, "no hint");
 	snprintf(note.rule, sizeof note.rule, "%.*s", (int)sizeof note.rule - 1,
 	    finding->rule == NULL ? "" : finding->rule);
+	/* the one that a recovery probe asks for */
+	snprintf(note.model, sizeof note.model, "%s",
+	    strlen(job->outcome->model) < sizeof note.model ? job->outcome->model : "");
 	if (disabled)
 		snprintf(note.disabled_reason, sizeof note.disabled_reason, "%s: %.*s",
 		    verdict_table[finding->verdict].name, 120, note.reason);
@@ -196,11 +199,14 @@ static void
 heed_ratio(struct settle_job *job)
 {
 	const struct conf_policy *policy = &settle_channel(job)->policy;
-	unsigned calls, failures, n = (unsigned)policy->breaker.ratio_requests;
+	/* no more are remembered than ACCOUNT_WINDOW: they stand for a larger number */
+	unsigned calls, failures, n = policy->breaker.ratio_requests < ACCOUNT_WINDOW
+	                                  ? (unsigned)policy->breaker.ratio_requests
+	                                  : ACCOUNT_WINDOW;
 
 	if (policy->breaker.ratio <= 0 || job->change.breaker_opened || !job->change.new_incident)
 		return;
-	account_window(&job->stat, n < ACCOUNT_WINDOW ? n : ACCOUNT_WINDOW, &calls, &failures);
+	account_window(&job->stat, n, &calls, &failures);
 	if (calls >= n && failures >= policy->breaker.ratio * calls)
 		health_open(&job->row, &job->pool->channels[job->lease->channel].health, job->now,
 		    &job->change);

@@ -111,10 +111,10 @@ quota_event(struct settle_job *job)
 	event = settle_event(job, JOURNAL_WARN, "quota");
 	settle_event_states(event, "active", "active", 0, 0);
 	if (event != NULL)
-		snprintf(event->rule, sizeof event->rule, "90%% of %s%s%s used",
-		    job->quota_crossed & QUOTA_MINUTE ? "the minute's " : "",
-		    job->quota_crossed & QUOTA_DAY ? "the day's " : "",
-		    job->quota_crossed & QUOTA_LIFE ? "the total " : "");
+		snprintf(event->rule, sizeof event->rule, "90%% of the quota%s%s%s used",
+		    job->quota_crossed & QUOTA_MINUTE ? " of the minute" : "",
+		    job->quota_crossed & QUOTA_DAY ? " of the day" : "",
+		    job->quota_crossed & QUOTA_LIFE ? " in all" : "");
 }
 
 static enum store_rc
@@ -163,18 +163,44 @@ struct unserved {
 	struct wall_ms now;
 };
 
+/* The account could be used when it was picked, and failed since: for how long is it lost? */
+static enum store_rc
+look_again(struct txn *txn, const struct unserved *u, struct settle_session *session)
+{
+	struct account_ref ref = {
+	    u->pool->channels[session->channel].number, session->found.account};
+	struct account_row row;
+	enum store_rc rc = account_get(txn, ref, &row);
+	int64_t until;
+
+	if (rc != STORE_OK)
+		return rc == STORE_NONE ? STORE_OK : rc;
+	until = health_until_ms(&row, u->now);
+	if (row.flags & ACCOUNT_DISABLED) {
+		session->found.trouble = STICKY_LASTING;
+	} else if (until != 0) {
+		session->found.trouble = STICKY_RESTING;
+		session->found.rest_left_ms = until - u->now.v;
+	}
+	return STORE_OK;
+}
+
 static enum store_rc
 unserved_in(struct txn *txn, void *arg)
 {
 	const struct unserved *u = arg;
-	const struct settle_session *session = u->session;
-	struct sticky_turn turn = turn_of(u->pool->conf, session, STICKY_BY_NOBODY);
-	struct sticky_id id = {session->key, u->pool->channels[session->channel].number, u->now,
+	struct settle_session session = *u->session;
+	struct sticky_id id = {session.key, u->pool->channels[session.channel].number, u->now,
 	    u->pool->conf->sticky.ttl_ms};
+	struct sticky_turn turn;
+	enum store_rc rc = STORE_OK;
 
-	if (sticky_decide(&turn) != STICKY_DROP)
-		return STORE_OK;
-	return session->ours ? sticky_del(txn, &id) : sticky_drop(txn, &id, session->found.account);
+	if (session.found.bound && session.found.trouble == STICKY_FINE)
+		rc = look_again(txn, u, &session);
+	turn = turn_of(u->pool->conf, &session, STICKY_BY_NOBODY);
+	if (rc != STORE_OK || sticky_decide(&turn) != STICKY_DROP)
+		return rc;
+	return session.ours ? sticky_del(txn, &id) : sticky_drop(txn, &id, session.found.account);
 }
 
 enum err

@@ -1,11 +1,14 @@
 #include "status.h"
 
 #include "status_account.h"
+#include "store/tally.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define REALMS_MAX 64
+#define SESSIONS_EXACT \
+	100000 /* of more, those that expired since the last sweep are counted, too */
 
 struct count {
 	struct span realm;
@@ -145,6 +148,18 @@ count_session(const struct sticky_row *row, void *arg)
 	return true;
 }
 
+/* A session counts once for each channel. */
+static enum store_rc
+count_sessions(struct job *job)
+{
+	enum store_rc rc = tally_get(job->txn, TALLY_SESSIONS, &job->bound);
+
+	if (rc != STORE_OK || job->bound > SESSIONS_EXACT)
+		return rc;
+	job->bound = 0;
+	return sticky_walk(job->txn, count_session, job);
+}
+
 static enum store_rc
 count_waiting(struct job *job)
 {
@@ -166,7 +181,7 @@ static enum store_rc
 count_all(struct job *job)
 {
 	const struct conf *conf = job->frame->conf;
-	enum store_rc done = sticky_walk(job->txn, count_session, job);
+	enum store_rc done = count_sessions(job);
 
 	if (done == STORE_OK)
 		done = count_waiting(job);

@@ -2,6 +2,7 @@
 
 #include "base/date.h"
 #include "judge.h"
+#include "probe.h"
 #include "store/cooldown.h"
 #include "verdict.h"
 
@@ -45,12 +46,6 @@ status_view(struct txn *txn, const struct status_frame *f, const struct slot_lis
 	return STORE_OK;
 }
 
-static const char *
-kind_name(uint8_t kind)
-{
-	return kind < VERDICT__MAX ? verdict_table[kind].name : "unknown";
-}
-
 static void
 put_cool(struct emit *e, const struct status_view *v, struct wall_ms now)
 {
@@ -59,7 +54,7 @@ put_cool(struct emit *e, const struct status_view *v, struct wall_ms now)
 		return;
 	}
 	emit_object(e, "cool");
-	emit_z(e, "kind", kind_name(v->row.cool_kind));
+	emit_z(e, "kind", verdict_name(v->row.cool_kind));
 	emit_time(e, "until", (struct wall_ms){v->row.cool_until_ms});
 	if (v->stat.reset_at_ms != 0 && v->stat.reset_at_ms != v->row.cool_until_ms)
 		emit_time(e, "reset_at", (struct wall_ms){v->stat.reset_at_ms});
@@ -154,6 +149,21 @@ put_quota(struct emit *e, const struct status_view *v, struct wall_ms now)
 }
 
 static void
+put_probe(struct emit *e, const struct account_stat *s)
+{
+	const char *result = probe_result_name(s->probe_result);
+
+	if (result == NULL) {
+		emit_null(e, "last_probe");
+		return;
+	}
+	emit_object(e, "last_probe");
+	emit_time(e, "at", (struct wall_ms){s->probe_at_ms});
+	emit_z(e, "result", result);
+	emit_end(e);
+}
+
+static void
 put_counters(struct emit *e, const struct status_view *v)
 {
 	const struct account_stat *s = &v->stat;
@@ -179,7 +189,7 @@ put_counters(struct emit *e, const struct status_view *v)
 	emit_i64(e, "max", (int64_t)s->latency_max_ms);
 	emit_i64(e, "total", (int64_t)s->latency_total_ms);
 	emit_end(e);
-	emit_null(e, "last_probe");
+	put_probe(e, s);
 	emit_time(
 	    e, "last_used", (struct wall_ms){v->row.flags & ACCOUNT_PICKED ? v->row.picked_ms : 0});
 	if (s->last_error_ms == 0) {
@@ -188,7 +198,7 @@ put_counters(struct emit *e, const struct status_view *v)
 	}
 	emit_object(e, "last_error");
 	emit_time(e, "at", (struct wall_ms){s->last_error_ms});
-	emit_z(e, "kind", kind_name(s->last_kind));
+	emit_z(e, "kind", verdict_name(s->last_kind));
 	emit_i64(e, "status", s->last_status);
 	emit_end(e);
 }
@@ -214,8 +224,8 @@ put_model(const struct cooldown_pair *pair, void *arg)
 	if (pair->row.reset_at_ms != 0 && pair->row.reset_at_ms != pair->row.until_ms)
 		emit_time(e, "reset_at", (struct wall_ms){pair->row.reset_at_ms});
 	emit_z(e, "reason",
-	    pair->row.reason[0] != '\0' ? pair->row.reason : kind_name(pair->row.kind));
-	emit_z(e, "kind", kind_name(pair->row.kind));
+	    pair->row.reason[0] != '\0' ? pair->row.reason : verdict_name(pair->row.kind));
+	emit_z(e, "kind", verdict_name(pair->row.kind));
 	emit_i64(e, "status", pair->row.status);
 	emit_end(e);
 }

@@ -70,30 +70,44 @@ warm(void)
 	ERR_clear_error();
 }
 
+/* The store of `ca_file`, if the address needs one and it is not there yet. */
+static enum err
+add(struct trust *trust, struct span address, struct span ca_file, struct why *why)
+{
+	X509_STORE *store;
+	enum err err;
+
+	if (!text_starts_fold(address, "https:") || find(trust, ca_file) != NULL)
+		return ERR_OK;
+	err = load_store(ca_file, &store, why);
+	if (err == ERR_OK)
+		trust->entries[trust->n++] = (struct entry){ca_file, store};
+	return err;
+}
+
 enum err
 trust_load(const struct conf *conf, struct trust **trust_out, struct why *why)
 {
 	struct trust *trust = calloc(1, sizeof *trust);
+	enum err err;
 
 	if (trust == NULL)
 		die("no memory");
 	trust->entries = calloc(conf->nchannels + 1, sizeof *trust->entries);
 	if (trust->entries == NULL)
 		die("no memory");
-	for (size_t i = 0; i < conf->nchannels; i++) {
+	err = add(trust, conf->alerts.url, conf->policy.upstream.ca_file, why);
+	for (size_t i = 0; i < conf->nchannels && err == ERR_OK; i++) {
 		const struct conf_channel *channel = &conf->channels[i];
 		struct span ca_file = channel->policy.upstream.ca_file;
-		X509_STORE *store;
-		enum err err;
 
-		if (!text_starts_fold(channel->base_url, "https:") || find(trust, ca_file) != NULL)
-			continue;
-		err = load_store(ca_file, &store, why);
-		if (err != ERR_OK) {
-			trust_free(&trust);
-			return err;
-		}
-		trust->entries[trust->n++] = (struct entry){ca_file, store};
+		err = add(trust, channel->base_url, ca_file, why);
+		if (err == ERR_OK)
+			err = add(trust, channel->balance.url, ca_file, why);
+	}
+	if (err != ERR_OK) {
+		trust_free(&trust);
+		return err;
 	}
 	if (trust->n > 0)
 		warm();
@@ -114,9 +128,9 @@ trust_free(struct trust **trust)
 }
 
 void *
-trust_store(const struct trust *trust, const struct conf_channel *channel)
+trust_store(const struct trust *trust, struct span ca_file)
 {
-	const struct entry *entry = find(trust, channel->policy.upstream.ca_file);
+	const struct entry *entry = find(trust, ca_file);
 
 	return entry == NULL ? NULL : entry->store;
 }

@@ -13,11 +13,11 @@
 
 struct trust;
 
-/* Loads nothing when no channel speaks https. */
+/* Loads nothing when no address is https. */
 enum err trust_load(const struct conf *conf, struct trust **trust_out, struct why *why) MUST_CHECK;
 void trust_free(struct trust **trust);
 
-/* The X509_STORE for a channel: of its ca_file, else the system's. NULL when there is none. */
-void *trust_store(const struct trust *trust, const struct conf_channel *channel);
+/* The X509_STORE of a ca_file; "" is the system's. NULL when it was not loaded. */
+void *trust_store(const struct trust *trust, struct span ca_file);
 
 #endif

@@ -112,7 +112,6 @@ set_once(struct upstream *up)
 	SET(up, CURLOPT_ACCEPT_ENCODING, "identity");
 	SET(up, CURLOPT_QUICK_EXIT, 1L);
 	SET(up, CURLOPT_ERRORBUFFER, up->error);
-	SET(up, CURLOPT_POST, 1L);
 	SET(up, CURLOPT_WRITEFUNCTION, on_body);
 	SET(up, CURLOPT_WRITEDATA, up);
 	SET(up, CURLOPT_HEADERFUNCTION, on_header);
@@ -196,14 +195,16 @@ static void
 set_headers(struct upstream *up, struct arena *arena, const struct upstream_call *call)
 {
 	up->headers = NULL;
-	add_header(up, arena, "Content-Type", SPAN("application/json"));
+	if (!call->get)
+		add_header(up, arena, "Content-Type", SPAN("application/json"));
 	add_header(up, arena, "Accept",
 	    call->stream ? SPAN("text/event-stream") : SPAN("application/json"));
 	add_header(up, arena, "User-Agent", SPAN("sluice/" SLUICE_VERSION));
-	add_credential(up, arena, call);
+	if (call->account != NULL)
+		add_credential(up, arena, call);
 	for (size_t i = 0; i < call->nheaders; i++)
 		add_header(up, arena, call->headers[i].name, call->headers[i].value);
-	for (size_t i = 0; i < call->account->nheaders; i++) {
+	for (size_t i = 0; call->account != NULL && i < call->account->nheaders; i++) {
 		const struct conf_header *h = &call->account->headers[i];
 
 		add_header(up, arena, arena_z(arena, h->name), h->value);
@@ -215,6 +216,9 @@ set_headers(struct upstream *up, struct arena *arena, const struct upstream_call
 static void
 set_body(struct upstream *up, const struct upstream_call *call)
 {
+	SET(up, call->get ? CURLOPT_HTTPGET : CURLOPT_POST, 1L);
+	if (call->get)
+		return;
 	SET(up, CURLOPT_POSTFIELDS, call->body.n < SMALL_BODY ? call->body.p : NULL);
 	SET(up, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.n);
 }
@@ -223,11 +227,15 @@ enum err
 upstream_begin(
     struct upstream *up, struct arena *arena, const struct upstream_call *call, struct why *why)
 {
-	const struct conf_policy *policy = &call->channel->policy;
-	struct span proxy =
-	    call->account->proxy.n > 0 ? call->account->proxy : policy->upstream.proxy;
-	char *url =
-	    arena_join(arena, (struct span[]){call->channel->base_url, text_span(call->path)}, 2);
+	const struct conf_policy *policy =
+	    call->channel != NULL ? &call->channel->policy : call->policy;
+	struct span proxy = call->account != NULL && call->account->proxy.n > 0
+	                        ? call->account->proxy
+	                        : policy->upstream.proxy;
+	char *url = call->url.n > 0
+	                ? arena_z(arena, call->url)
+	                : arena_join(arena,
+	                      (struct span[]){call->channel->base_url, text_span(call->path)}, 2);
 
 	up->call = call;
 	up->handed = 0;
@@ -235,8 +243,8 @@ upstream_begin(
 	up->done = false;
 	up->code = CURLE_OK;
 	up->error[0] = '\0';
-	up->store = text_starts_fold(call->channel->base_url, "https:")
-	                ? trust_store(up->trust, call->channel)
+	up->store = text_starts_fold(text_span(url), "https:")
+	                ? trust_store(up->trust, policy->upstream.ca_file)
 	                : NULL;
 	SET(up, CURLOPT_URL, url);
 	SET(up, CURLOPT_PROXY, proxy.n > 0 ? arena_z(arena, proxy) : "");

@@ -82,6 +82,12 @@ const struct verdict_row verdict_table[VERDICT__MAX] = {
     [VERDICT_NOBODY] = {.name = "nobody", .next = NEXT_AT_ONCE, .status = 502},
 };
 
+const char *
+verdict_name(unsigned number)
+{
+	return number < VERDICT__MAX ? verdict_table[number].name : "unknown";
+}
+
 enum verdict
 verdict_named(struct span name)
 {

@@ -61,6 +61,8 @@ struct verdict_row {
 
 extern const struct verdict_row verdict_table[VERDICT__MAX];
 
+/* Of a number out of a row, which may be one of another version. */
+const char *verdict_name(unsigned number);
 /* By name; VERDICT__MAX when there is none. */
 enum verdict verdict_named(struct span name);
 

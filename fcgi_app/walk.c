@@ -35,9 +35,9 @@ void
 walk_aim(struct walk *w)
 {
 	w->wish.no_probe = !w->last_chance && plan_more(&w->plan, w->answers);
+	w->wish.last_resort = w->last_chance;
 	w->wish.fallback =
-	    w->plan.step <= 1 &&
-	    plan_has_fallback(w->plan.conf, w->plan.first.channel, w->plan.wires, w->answers);
+	    plan_has_fallback(w->plan.conf, w->plan.channel, w->plan.wires, w->answers);
 }
 
 bool
@@ -173,7 +173,8 @@ end_as_pool(const struct walk *w, struct wall_ms now)
 	case PICK_NOBODY: break;
 	}
 	return (struct walk_end){503, "no_account",
-	    "no account can serve this: all are disabled or lack the model", -1, true};
+	    "no account can serve this: all are disabled, lack the model or have another realm", -1,
+	    true};
 }
 
 /* By the kind of the last attempt. */

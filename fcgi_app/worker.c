@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "chores.h"
 #include "fcgi.h"
+#include "judge.h"
 #include "serve.h"
 #include "settle.h"
 #include "store/queue.h"
@@ -58,20 +59,28 @@ note_generation(struct worker *w)
 		log_why(w, LOG_LEVEL_WARN, "the generation was not written", env_error(w->env));
 }
 
+/* What a former owner of our slot left in queues and quotas. */
 static enum store_rc
 forget(struct txn *txn, void *arg)
 {
-	return queue_forget(txn, arg);
+	const struct worker *w = arg;
+	struct slot_row lease;
+	enum store_rc rc = queue_forget(txn, w->slot);
+
+	return rc == STORE_OK && slot_left(w->slot, &lease)
+	           ? judge_inherit(txn, w->pool, &lease, clock_wall())
+	           : rc;
 }
 
-/* What a former owner of our slot left in queues goes; the secret of session keys is read. */
+/* A former owner of our slot is forgotten; the secret of session keys is read. */
 static void
 enter_pool(struct worker *w)
 {
 	struct why why;
 
-	if (env_update(w->env, forget, w->slot) != STORE_OK)
-		log_why(w, LOG_LEVEL_WARN, "the queues were not looked at", env_error(w->env));
+	if (env_update(w->env, forget, w) != STORE_OK)
+		log_why(w, LOG_LEVEL_WARN, "the leavings of a dead worker were not cleared",
+		    env_error(w->env));
 	w->serve.has_secret =
 	    session_secret(w->job->conf->state_dir.p, &w->serve.secret, &why) == ERR_OK;
 	if (!w->serve.has_secret)
@@ -113,11 +122,13 @@ connect_serve(struct worker *w)
 	w->serve.pool = w->pool;
 	w->serve.env = w->pool == NULL ? NULL : w->env;
 	w->serve.slot = w->slot;
+	w->serve.listen_fd = w->job->listen_fd;
 	w->serve.store_error = w->store_error;
 	w->serve.generation = w->job->generation;
 	w->serve.loaded_at = w->job->loaded_at;
 	w->serve.checked_root[0] = '\0';
 	w->serve.exposed = false;
+	w->serve.degraded = chores_degraded(&w->serve, clock_wall());
 }
 
 static void

@@ -49,26 +49,30 @@ _Static_assert(sizeof(struct account_row) == 64, "account rows are 64 bytes");
 #define ACCOUNT_WINDOW 256 /* requests remembered as bits */
 
 struct account_stat {
-	uint8_t version, last_kind, cool_status_hi, probe_result;
+	uint8_t version, last_kind;
+	uint8_t balance_tries; /* failed ones since balance_at_ms */
+	uint8_t probe_result;  /* an enumerator the caller chose; 0 = never probed */
 	uint16_t last_status, cool_status;
 	uint8_t fingerprint[8];
 	uint64_t calls, rate_limited;
 	uint64_t prompt, completion, cached, reasoning; /* tokens; prompt includes cached */
 	uint64_t latency_total_ms, latency_max_ms;
 	int64_t last_error_ms, reset_at_ms, probe_at_ms;
+	int64_t balance_at_ms; /* the credits were asked for */
 	uint64_t failed_bits[ACCOUNT_WINDOW / 64]; /* newest request in bit 0 of word 0 */
 	uint32_t window_n;
 	uint32_t today;                     /* day number that the two counters below are of */
 	uint32_t today_requests, latency_n; /* successes with a latency */
 	uint64_t today_tokens;
 };
-_Static_assert(sizeof(struct account_stat) == 160, "account_stat has no padding");
+_Static_assert(sizeof(struct account_stat) == 168, "account_stat has no padding");
 
 struct account_note {
 	uint8_t version, spare[7];
 	char reason[160]; /* the upstream's words, cleaned */
 	char rule[64];    /* what decided */
 	char disabled_reason[160];
+	char model[128]; /* that was asked for then; "" = none, or a name too long */
 };
 
 enum store_rc account_get(

@@ -13,6 +13,7 @@ const struct job_kind job_table[JOB__MAX] = {
     [JOB_BALANCE] = {"balance", "ask channels for the credits left", 120000},
     [JOB_READERS] = {"readers", "free the reader slots of dead processes", 30000},
     [JOB_LEDGER_SWEEP] = {"ledger_sweep", "remove days and prices that are too old", 60000},
+    [JOB_ALERT] = {"alert", "tell of new events of level alert", 120000},
 };
 
 static uint64_t

@@ -23,6 +23,7 @@ enum job_id {
 	JOB_BALANCE = 5,
 	JOB_READERS = 6,
 	JOB_LEDGER_SWEEP = 7,
+	JOB_ALERT = 8,
 	JOB__MAX
 };
 

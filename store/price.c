@@ -17,6 +17,18 @@ struct price_channel {
 };
 _Static_assert(sizeof(struct price_channel) == 16, "price_channel has no padding");
 
+const char *
+price_tier_name(enum price_tier tier)
+{
+	static const char *const names[PRICE_TIER__MAX] = {
+	    [PRICE_FREE] = "free",
+	    [PRICE_UNMEASURED] = "unmeasured",
+	    [PRICE_PAID] = "paid",
+	};
+
+	return names[tier];
+}
+
 int64_t
 price_unit(int64_t cost_micros, uint64_t tokens)
 {

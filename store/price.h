@@ -39,6 +39,9 @@ struct price_entry {
 };
 _Static_assert(sizeof(struct price_entry) == 16, "price entries are 16 bytes");
 
+/* "free", "unmeasured", "paid" */
+const char *price_tier_name(enum price_tier tier);
+
 /*
  * One request's price for 1,000 tokens. PRICE_NONE when the cost is unknown (negative). What cost anything is never
  * rounded to free. A cost without tokens counts as that of 1,000.

@@ -18,8 +18,9 @@ _Static_assert(sizeof(struct shard) < 2000, "a shard must lie inside a leaf page
 
 struct slot {
 	int fd;
-	unsigned number; /* SLOT_MAX: none, only watching */
-	bool posix;      /* the kernel has no OFD locks */
+	unsigned number;      /* SLOT_MAX: none, only watching */
+	bool posix;           /* the kernel has no OFD locks */
+	struct slot_row left; /* by a dead former owner */
 };
 
 static uint64_t
@@ -109,9 +110,14 @@ look_if_free(struct txn *txn, void *arg)
 static enum store_rc
 free_it(struct txn *txn, void *arg)
 {
-	const struct slot *slot = arg;
-	enum store_rc rc = number_free(txn, slot->number);
+	struct slot *slot = arg;
+	struct shard shard;
+	enum store_rc rc = shard_get(txn, slot->number, &shard);
 
+	if (rc != STORE_OK)
+		return rc;
+	slot->left = shard.row[slot->number % SHARD_ROWS];
+	rc = number_free(txn, slot->number);
 	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
@@ -191,6 +197,13 @@ slot_close(struct slot **slot)
 	close((*slot)->fd);
 	free(*slot);
 	*slot = NULL;
+}
+
+bool
+slot_left(const struct slot *slot, struct slot_row *row_out)
+{
+	*row_out = slot->left;
+	return slot->left.kind != SLOT_FREE;
 }
 
 unsigned

@@ -46,6 +46,8 @@ struct slot; /* this process's own slot */
 /* Claim the lowest free slot number for this process's life, and free what a dead former owner left there. */
 enum store_rc slot_open(
     struct env *env, struct slot **slot_out, struct store_why *why) STORE_MUST_CHECK;
+/* The lease that a dead former owner of our number had, as slot_open() found and freed it. False: none. */
+bool slot_left(const struct slot *slot, struct slot_row *row_out);
 /* Gives the number back; a row still in it is reaped like that of a dead process. */
 void slot_close(struct slot **slot);
 /* SLOT_MAX for a slot from slot_watch(). */

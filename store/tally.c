@@ -11,6 +11,7 @@ const struct tally_row tally_table[TALLY__MAX] = {
     [TALLY_LOADED_MS] = {"loaded_ms", "when the configuration came into force"},
     [TALLY_SESSIONS] = {"sessions", "sessions bound to an account, rows"},
     [TALLY_DEGRADE] = {"degrade", "an operator's word on degradation: 0 auto, 1 on, 2 off"},
+    [TALLY_DEGRADED] = {"degraded", "1 while requests are refused because of it"},
 };
 
 static enum store_rc

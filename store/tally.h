@@ -19,6 +19,7 @@ enum tally {
 	TALLY_LOADED_MS = 5,  /* when it came into force, wall ms */
 	TALLY_SESSIONS = 6,   /* bindings, expired ones too until they are swept */
 	TALLY_DEGRADE = 7,    /* an operator's word, enum tally_degrade */
+	TALLY_DEGRADED = 8,   /* are requests refused for it now */
 	TALLY__MAX
 };
 

@@ -100,6 +100,28 @@ json_at(const struct json *node, const char *path)
 	}
 }
 
+const struct json *
+json_pointer(const struct json *node, struct span pointer)
+{
+	while (node != NULL && pointer.n > 0) {
+		struct span rest = text_from(pointer, 1);
+		struct span token = {rest.p, text_find(rest, SPAN("/"))};
+		char name[NAME_MAX_BYTES];
+		size_t n = 0;
+
+		if (pointer.p[0] != '/' || token.n >= sizeof name)
+			return NULL;
+		for (size_t i = 0; i < token.n; i++) {
+			bool escaped = token.p[i] == '~' && i + 1 < token.n;
+
+			name[n++] = !escaped ? token.p[i] : token.p[++i] == '1' ? '/' : '~';
+		}
+		node = step(node, (struct span){name, n});
+		pointer = text_from(rest, token.n);
+	}
+	return node;
+}
+
 static struct span
 text_of(const struct json *node)
 {

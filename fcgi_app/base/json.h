@@ -23,6 +23,8 @@ enum err json_parse(
 
 /* The node at `path`, or NULL. `node` may be NULL. */
 const struct json *json_at(const struct json *node, const char *path);
+/* The node at a JSON pointer such as "/data/0/a~1b" (RFC 6901), or NULL. */
+const struct json *json_pointer(const struct json *node, struct span pointer);
 /* A string at `path`; false if absent or of another type. An empty path is the node itself. */
 bool json_text(const struct json *node, const char *path, struct span *out);
 /* A whole number: 12, 12.0 or "12". */

@@ -1,12 +1,11 @@
 #include "conf/conf_channel.h"
 
+#include "base/regex.h"
 #include "conf/conf_account.h"
 #include "conf/conf_check.h"
 #include "conf/expand.h"
 #include "conf/setting.h"
 #include "conf/url.h"
-
-#include <regex.h>
 
 /* False, reported: it is not known, so what depends on it is not to be missed either. */
 static bool
@@ -98,22 +97,12 @@ read_policy(struct load *load, const struct tree *node, struct conf_channel *ch)
 static void
 check_regex(struct load *load, const struct tree *node, struct span text)
 {
-	struct span inner;
-	char reason[128];
-	regex_t regex;
-	int rc;
+	char reason[160];
 
-	if (text.n < 2 || text.p[0] != '/' || text.p[text.n - 1] != '/')
-		return;
-	inner = (struct span){text.p + 1, text.n - 2};
-	rc = regcomp(&regex, arena_z(load->work, inner), REG_EXTENDED | REG_ICASE | REG_NOSUB);
-	if (rc == 0) {
-		regfree(&regex);
-		return;
-	}
-	regerror(rc, &regex, reason, sizeof reason);
-	load_fault(
-	    load, tree_member(node, SPAN("text")), NULL, "is no regular expression: %s", reason);
+	if (text.n > 2 && text.p[0] == '/' && text.p[text.n - 1] == '/' &&
+	    !regex_check((struct span){text.p + 1, text.n - 2}, reason, sizeof reason))
+		load_fault(load, tree_member(node, SPAN("text")), NULL,
+		    "is no regular expression: %s", reason);
 }
 
 static void

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/emit.h"
 #include "ctl/attach.h"
+#include "ctl/credits.h"
 #include "ctl/show.h"
 #include "store/cooldown.h"
 #include "store/journal.h"
@@ -218,7 +219,7 @@ static const struct {
 	const char *verb;
 	int (*run)(struct ctl *ctl, int argc, char **argv);
 } table[] = {{"list", show_account_list}, {"show", show_account_one}, {"enable", enable},
-    {"disable", disable}, {"revive", revive}, {"clear", clear}};
+    {"disable", disable}, {"revive", revive}, {"clear", clear}, {"credits", credits_run}};
 
 int
 account_verbs_run(struct ctl *ctl, int argc, char **argv)
@@ -226,6 +227,7 @@ account_verbs_run(struct ctl *ctl, int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < NELEM(table); i++)
 		if (strcmp(argv[1], table[i].verb) == 0)
 			return table[i].run(ctl, argc - 1, argv + 1);
-	fprintf(ctl->err, "usage: sluicectl account list|show|enable|disable|revive|clear ...\n");
+	fprintf(ctl->err,
+	    "usage: sluicectl account list|show|enable|disable|revive|clear|credits ...\n");
 	return CTL_USAGE;
 }

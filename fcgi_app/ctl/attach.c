@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "ctl/args.h"
 #include "store/tally.h"
 
 #include <errno.h>
@@ -166,5 +167,44 @@ attach_find(struct ctl *ctl, const struct attach *a, const char *name, size_t *c
 		fprintf(ctl->err,
 		    "sluicectl: several channels have an account '%s': say CHANNEL/%s\n", name,
 		    name);
+	return false;
+}
+
+static const char *
+channel_name(size_t i, const void *arg)
+{
+	const struct attach *a = arg;
+
+	return i < a->conf->nchannels ? a->conf->channels[i].name.p : NULL;
+}
+
+bool
+attach_find_channel(struct ctl *ctl, const struct attach *a, const char *name, size_t *channel_out)
+{
+	const struct conf_channel *channel = conf_channel(a->conf, text_span(name));
+	struct args_guess guess = {"channel", name, channel_name, a};
+
+	if (channel == NULL) {
+		args_guess(ctl, &guess);
+		return false;
+	}
+	*channel_out = channel->index;
+	return true;
+}
+
+bool
+attach_whose(
+    const struct attach *a, struct account_ref ref, size_t *channel_out, size_t *account_out)
+{
+	for (size_t c = 0; c < a->conf->nchannels; c++) {
+		const struct pool_channel *pc = &a->pool->channels[c];
+
+		if (pc->number != ref.channel || ref.number >= pc->top ||
+		    pc->seats[ref.number].index == UINT32_MAX)
+			continue;
+		*channel_out = c;
+		*account_out = pc->seats[ref.number].index;
+		return true;
+	}
 	return false;
 }

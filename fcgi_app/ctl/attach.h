@@ -31,4 +31,11 @@ struct status_frame attach_frame(const struct attach *a, struct wall_ms now);
 bool attach_find(struct ctl *ctl, const struct attach *a, const char *name, size_t *channel_out,
     size_t *account_out);
 
+/* A channel by its name; likewise. */
+bool attach_find_channel(
+    struct ctl *ctl, const struct attach *a, const char *name, size_t *channel_out);
+/* Whose row is it? False: no account of that number is configured (any more). */
+bool attach_whose(
+    const struct attach *a, struct account_ref ref, size_t *channel_out, size_t *account_out);
+
 #endif

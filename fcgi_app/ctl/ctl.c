@@ -6,7 +6,13 @@
  */
 #include "base/text.h"
 #include "ctl/account_verbs.h"
+#include "ctl/books.h"
+#include "ctl/channel_verbs.h"
 #include "ctl/check.h"
+#include "ctl/errands.h"
+#include "ctl/explain_run.h"
+#include "ctl/limits.h"
+#include "ctl/session_verbs.h"
 #include "ctl/show.h"
 
 #include <signal.h>
@@ -27,10 +33,29 @@ static const struct command {
     {"status", show_status_run, "[--json]", "channels and accounts as they are now",
         "sluicectl status"},
     {"account", account_verbs_run,
-        "list | show ID | enable|disable|revive|clear ID... [--all] [--channel C] [--realm R]",
+        "list | show ID | credits ID N | enable|disable|revive|clear ID... [--all] [--channel C] [--realm R]",
         "look at accounts and change their state", "sluicectl account clear openai/a1"},
+    {"channel", channel_verbs_run, "list | triggers NAME [TRIGGER...|none|default] [--json]",
+        "breakers of channels, and what may open them", "sluicectl channel triggers openai none"},
+    {"session", session_verbs_run, "list | drop HASH | drop [--client C] --id NAME  [--json]",
+        "which conversation stays on which account", "sluicectl session drop 1f0e9a"},
+    {"sessions", session_verbs_list, "[--json]", "the same as session list", "sluicectl sessions"},
+    {"explain", explain_run, "--model M [--session S] [--client C] [--realm R] [--json]",
+        "who would serve a request now, and why each other account would not",
+        "sluicectl explain --model gpt-4o"},
+    {"limits", limits_run, "[--json]", "who rests until when, and why", "sluicectl limits"},
+    {"costs", books_costs_run, "[--json]", "measured prices by account and model",
+        "sluicectl costs"},
+    {"usage", books_usage_run, "[--days N] [--json]",
+        "requests, tokens and costs by day, client, account and model", "sluicectl usage --days 7"},
     {"events", show_events_run, "[-n N] [--json]", "what happened to accounts, newest last",
         "sluicectl events -n 50"},
+    {"probe", errands_probe_run, "[ACCOUNT...] [--models] [--json]",
+        "ask accounts now: healthy, rate_limited or failed", "sluicectl probe openai/a1"},
+    {"tick", errands_tick_run, "[--json]", "run the periodic work that is due, for cron",
+        "* * * * * sluicectl -c /etc/sluice/sluice.json tick"},
+    {"degrade", errands_degrade_run, "[on | off | auto] [--json]",
+        "refuse all requests with degrade.message, by hand", "sluicectl degrade on"},
     {"version", show_version_run, "[--json]", "the version of this program", "sluicectl version"},
 };
 

@@ -4,6 +4,7 @@
 #include "base/date.h"
 #include "base/emit.h"
 #include "base/json.h"
+#include "ctl/human.h"
 #include "store/journal.h"
 
 #include <getopt.h>
@@ -60,20 +61,17 @@ number_at(const struct json *node, const char *path)
 	return json_i64(node, path, &v) ? v : 0;
 }
 
-/* "in 4m 10s" until an RFC 3339 time; "" without one. */
+/* "4m 10s" until an RFC 3339 time; "" without one. */
 static const char *
 time_left(struct arena *arena, const char *until, struct wall_ms now)
 {
+	char left[HUMAN_TIME];
 	struct wall_ms t;
-	long long s;
 
 	if (!date_rfc3339(text_span(until), &t) || t.v <= now.v)
 		return "";
-	s = (t.v - now.v + 999) / 1000;
-	if (s >= 3600)
-		return arena_print(arena, "%lldh %lldm", s / 3600, s / 60 % 60);
-	return s >= 60 ? arena_print(arena, "%lldm %llds", s / 60, s % 60)
-	               : arena_print(arena, "%llds", s);
+	human_left(t.v - now.v, left);
+	return arena_z(arena, text_span(left));
 }
 
 static void
@@ -104,17 +102,41 @@ print_account(struct ctl *ctl, struct arena *arena, const char *channel, const s
 	    number_at(a, "tokens.prompt") + number_at(a, "tokens.completion"), why);
 }
 
+/* Only what is not as usual. */
+static void
+print_breaker(struct ctl *ctl, struct arena *arena, const struct json *channel, struct wall_ms now)
+{
+	const char *state = text_at(arena, channel, "breaker.state");
+	const char *left = time_left(arena, text_at(arena, channel, "breaker.until"), now);
+
+	if (strcmp(state, "closed") == 0)
+		return;
+	fprintf(ctl->out, "channel %s: %s%s%s by %s", text_at(arena, channel, "name"),
+	    paint(ctl, state), state, unpaint(ctl), text_at(arena, channel, "breaker.trigger"));
+	if (left[0] != '\0')
+		fprintf(ctl->out, ", %s left", left);
+	if (strcmp(state, "half-open") == 0)
+		fprintf(ctl->out, ", probes: %lld ok of %lld sent",
+		    number_at(channel, "breaker.probes_ok"),
+		    number_at(channel, "breaker.probes_sent"));
+	fputc('\n', ctl->out);
+}
+
 static void
 print_table(struct ctl *ctl, struct arena *arena, const struct json *doc, struct wall_ms now)
 {
 	const struct json *channels = json_at(doc, "channels");
 
 	fprintf(ctl->out,
-	    "sluice %s  %s   accounts %lld: %lld active, %lld cooling, %lld disabled   in flight %lld\n\n",
+	    "sluice %s  %s   accounts %lld: %lld active, %lld cooling, %lld disabled   in flight %lld, waiting %lld   sessions %lld\n",
 	    text_at(arena, doc, "version"), text_at(arena, doc, "now"),
 	    number_at(doc, "totals.accounts"), number_at(doc, "totals.active"),
 	    number_at(doc, "totals.cooling"), number_at(doc, "totals.disabled"),
-	    number_at(doc, "totals.in_flight"));
+	    number_at(doc, "totals.in_flight"), number_at(doc, "totals.waiting"),
+	    number_at(doc, "sessions.bound"));
+	for (size_t c = 0; c < json_count(channels); c++)
+		print_breaker(ctl, arena, json_item(channels, c), now);
+	fputc('\n', ctl->out);
 	fprintf(ctl->out, "%-24s %-9s %-9s %-7s %7s %7s %6s %10s  %s\n", "ACCOUNT", "STATE",
 	    "BACK IN", "BUSY", "CALLS", "OK", "ERRORS", "TOKENS", "WHY");
 	for (size_t c = 0; c < json_count(channels); c++) {

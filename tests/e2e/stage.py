@@ -157,7 +157,7 @@ class Stage:
         env.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME=self.dir)
         with open(self.path("log", name + ".out"), "ab") as out:
             self.procs[name] = subprocess.Popen(
-                argv,
+                ["setpriv", "--pdeathsig", "TERM", *argv],  # ends with us, however we end
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

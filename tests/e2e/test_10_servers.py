@@ -116,6 +116,11 @@ def test_body_above_our_limit_is_413_in_json(stage):
     assert stage.up.count() == 0
 
 
+def refused_by_the_web_server(got):
+    """Not by the gateway, which gives each answer an id."""
+    assert got.status in (401, 403) and not got.header("X-Request-Id"), got
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -132,8 +137,7 @@ def test_body_above_our_limit_is_413_in_json(stage):
     ids=lambda h: " ".join(h) + str(sum(map(len, h.values()))),
 )
 def test_no_credentials_no_upstream(stage, headers):
-    got = stage.chat(headers=headers)
-    assert got.status in (401, 403), got
+    refused_by_the_web_server(stage.chat(headers=headers))
     assert stage.up.count() == 0
 
 
@@ -153,10 +157,9 @@ def test_admin_pages_are_for_the_admin(stage, path):
     if got.status == 404:
         pytest.skip(f"{path} is not built into this version")
     assert got.status == 200, got
-    for headers in ({}, bearer(), {"Remote-User": "admin"}):
-        assert stage.ask(path, headers=headers).status in (401, 403)
-        assert stage.ask("//v1/.." + path, headers=headers).status in (401, 403)
-    assert stage.ask(path, headers=basic(USER)).status in (401, 403)
+    for headers in ({}, bearer(), basic(USER), {"Remote-User": "admin"}):
+        refused_by_the_web_server(stage.ask(path, headers=headers))
+        refused_by_the_web_server(stage.ask("//v1/.." + path, headers=headers))
 
 
 def test_healthz_is_for_anyone(stage):

@@ -10,9 +10,9 @@ import pytest
     "kind,share",
     [
         ("lighttpd-external", 1.0),
-        ("lighttpd-spawn", 0.2),
-        ("apache-proxy", 0.2),
-        ("apache-fcgid", 0.2),
+        ("lighttpd-spawn", 0.1),
+        ("apache-proxy", 0.1),
+        ("apache-fcgid", 0.1),
     ],
 )
 def test_killed_workers(kind, share):

@@ -31,6 +31,7 @@ class Request:
         self.body = b""
         self.conn = conn  # number of the connection, from 1
         self.nth = nth  # how many-eth request on it, from 1
+        self.peer = None  # the gateway's port
         self.at = time.monotonic()
         self.aborted_at = None  # when the gateway closed before the answer's end
         self.done_at = None
@@ -155,6 +156,12 @@ class Upstream:
             for cred in creds or (None,):
                 self._defaults[cred] = action
 
+    def forget(self, *creds):
+        """Drop what is left of their scripts."""
+        with self._lock:
+            for cred in creds:
+                self._scripts.pop(cred, None)
+
     # Looking
 
     def count(self, cred=None):
@@ -277,6 +284,7 @@ class Upstream:
                 if head is None:
                     return
                 request = Request(head, number, nth)
+                request.peer = sock.getpeername()[1]
                 action = self._action(request.cred)
                 x = Exchange(self, sock, request)
                 self._running(request.cred, +1)

@@ -165,13 +165,14 @@ def test_a_killed_holder_is_replaced_by_who_waits(up, gate):
     """No time-out to wait for: the next look finds the dead."""
     up.script(K1, hang())
     g = gate(accounts=1, workers=3, pool=ONE, allow=["worker"])
-    g.open(stream=False)
+    dying = g.open(stream=False)
     up.wait_for(1)
     (waiting,) = line_up(g, 1)
     kill(worker_of(g, up))
     t = time.monotonic()
     assert waiting.finish().status == 200
     assert time.monotonic() - t < 0.8
+    assert dying.finish().end is None
     g.assert_clean()
 
 
@@ -221,7 +222,10 @@ def test_others_are_not_held_up(up, gate):
     """Who waits for an account that serves his model does not stand in the way of other models."""
     up.default(slow(0.8), K1)
     g = gate(
-        workers=4, accounts=2, pool=ONE, account={"A1": {"models": ["m1"]}, "A2": {"models": ["m2"]}}
+        workers=4,
+        accounts=2,
+        pool=ONE,
+        account={"A1": {"models": ["m1"]}, "A2": {"models": ["m2"]}},
     )
     first = g.open(stream=False)
     up.wait_for(1)
@@ -236,7 +240,9 @@ def test_a_retry_waits_for_who_was_not_tried(up, gate):
     """Its only other account is full: the second attempt waits for that one."""
     up.script(K1, error(401, "invalid_api_key"))
     up.script(K2, slow(0.6))
-    g = gate(accounts=2, workers=3, pool=ONE, account={"A2": {"priority": 0}, "A1": {"priority": 1}})
+    g = gate(
+        accounts=2, workers=3, pool=ONE, account={"A2": {"priority": 0}, "A1": {"priority": 1}}
+    )
     first = g.open(stream=False)
     up.wait_for(1, K2)
     a = g.ask()

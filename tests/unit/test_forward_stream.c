@@ -148,7 +148,9 @@ test_heartbeat(void **state)
 	static const struct scripted_step steps[][SCRIPTED_STEPS] = {
 	    {DO_READ, DO_SEND(SSE ROLE), DO_SLEEP(250), DO_SEND(TEXT("a") "data: {\"cho"),
 	        DO_SLEEP(250), DO_SEND("ices\":[]}\n\n" STOP DONE)}};
+	static const char begin[] = ROLE TEXT("a"), beat[] = ": hb\n\n";
 	const char *body;
+	unsigned beats = 0;
 
 	(void)state;
 	forward_rig_begin(steps, 1, "");
@@ -156,8 +158,12 @@ test_heartbeat(void **state)
 	forward_rig_send(true, false);
 	assert_int_equal(rig.out.finding.verdict, VERDICT_OK);
 	body = forward_rig_body();
-	assert_string_equal(
-	    body, ROLE TEXT("a") ": hb\n\n: hb\n\ndata: {\"choices\":[]}\n\n" STOP DONE);
+	assert_int_equal(strncmp(body, begin, sizeof begin - 1), 0);
+	/* how many there are is a matter of the machine; none is within the event that was cut */
+	for (body += sizeof begin - 1; strncmp(body, beat, sizeof beat - 1) == 0; beats++)
+		body += sizeof beat - 1;
+	assert_true(beats >= 1);
+	assert_string_equal(body, "data: {\"choices\":[]}\n\n" STOP DONE);
 }
 
 /* More preamble than can be held is given out. */

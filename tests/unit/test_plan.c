@@ -151,6 +151,46 @@ test_ways(void **state)
 	assert_int_equal(bad, 0);
 }
 
+/* Why each step is passed over: . goes, O open, S spent, R repeated, W another wire, M lacks the model. */
+static const struct {
+	const char *what;
+	struct given given;
+	const char *steps;
+} passes[] = {
+    {"all go", {{"bc"}, NULL, {NULL}, {NULL}, "YPYYY"}, "..."},
+    {"open and spent", {{"bc"}, NULL, {NULL}, {NULL}, "NNSYY"}, "OOS"},
+    {"the first is of any wire", {{"b"}, "ab", {NULL}, {NULL}, "YYYYY"}, ".W"},
+    {"patterns", {{"bc"}, NULL, {NULL, "x*", "m*"}, {NULL}, "YYYYY"}, ".M."},
+    {"a target instead of a pattern", {{"b"}, NULL, {NULL, "x*"}, {"b=x1"}, "YYYYY"}, ".."},
+    {"twice in the list, and itself", {{"bba"}, NULL, {NULL}, {NULL}, "YYYYY"}, "..RR"},
+    {"open says more than repeated", {{"bb"}, NULL, {NULL}, {NULL}, "YNYYY"}, ".OO"},
+};
+
+static void
+test_passes(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NELEM(passes); i++) {
+		struct small s;
+		struct plan plan;
+		size_t n = strlen(passes[i].steps);
+
+		small_init(&s, &passes[i].given);
+		plan_begin(&plan, &s.conf, &s.first, CHAT);
+		assert_int_equal(n, s.channels[0].nfallback + 1);
+		for (size_t step = 1; step <= n; step++) {
+			struct span model;
+			size_t channel;
+			enum plan_pass pass = plan_step(&plan, s.answers, step, &channel, &model);
+
+			if (".OSRWM"[pass] != passes[i].steps[step - 1])
+				fail_msg("%s: step %zu: got %c, want %c", passes[i].what, step,
+				    ".OSRWM"[pass], passes[i].steps[step - 1]);
+			assert_int_equal(channel, step == 1 ? 0 : s.channels[0].fallback[step - 2]);
+		}
+	}
+}
+
 /* Answers may change on the way; what was passed over is not come back to. */
 static void
 test_changing(void **state)
@@ -294,6 +334,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_ways),
+	    cmocka_unit_test(test_passes),
 	    cmocka_unit_test(test_changing),
 	    cmocka_unit_test(test_budgets),
 	    cmocka_unit_test(test_back),

@@ -91,12 +91,14 @@ do_step(struct txn *txn, void *arg)
 	struct queue_who who = {s->slot, CHANNEL, steps[s->i].wants};
 	enum store_rc rc = STORE_OK;
 	unsigned n = 0;
-	bool may = false;
+	bool may = false, looked;
 
 	s->wake.n = 0;
 	switch (steps[s->i].op) {
 	case MAY:
+		assert_int_equal(queue_look(txn, &who, &looked), STORE_OK);
 		rc = queue_may_take(txn, &who, &may);
+		assert_int_equal(looked, may);
 		n = may;
 		break;
 	case JOIN: rc = queue_join(txn, &who, SIZE, &n); break;

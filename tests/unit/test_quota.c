@@ -79,6 +79,35 @@ fits(void **state)
 	}
 }
 
+static void
+used(void **state)
+{
+	struct quota_row row = {.minute = MINUTE,
+	    .day = DAY,
+	    .minute_requests = 2,
+	    .day_requests = 3,
+	    .minute_tokens = 40,
+	    .day_tokens = 50,
+	    .total_tokens = UINT64_MAX};
+	const struct quota_row as_it_was = row;
+	struct quota_limits got = quota_used(&row, now);
+
+	(void)state;
+	assert_int_equal(got.rpm, 2);
+	assert_int_equal(got.rpd, 3);
+	assert_int_equal(got.tpm, 40);
+	assert_int_equal(got.tpd, 50);
+	assert_true(got.total_tokens == INT64_MAX);
+	got = quota_used(&row, (struct quota_time){MINUTE + 1, DAY});
+	assert_int_equal(got.rpm, 0);
+	assert_int_equal(got.tpm, 0);
+	assert_int_equal(got.rpd, 3);
+	got = quota_used(&row, (struct quota_time){MINUTE + 1440, DAY + 1});
+	assert_int_equal(got.rpd, 0);
+	assert_int_equal(got.tpd, 0);
+	assert_memory_equal(&row, &as_it_was, sizeof row); /* looking begins no window */
+}
+
 /* One request of 100 reserved tokens among others, settled later: what the row then says. */
 static void
 settling(void **state)
@@ -429,6 +458,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(fits),
+	    cmocka_unit_test(used),
 	    cmocka_unit_test(settling),
 	    cmocka_unit_test(settling_a_stranger),
 	    cmocka_unit_test(shares),

@@ -1,0 +1,61 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+
+#include "base/regex.h"
+
+#include "base/err.h"
+
+#include <pcre2.h>
+
+#include <stdio.h>
+
+#define STEPS_MAX 100000 /* of backtracking, for one text */
+
+static pcre2_code *
+compile(struct span regex, int *fault_out, PCRE2_SIZE *at_out)
+{
+	return pcre2_compile((PCRE2_SPTR)(regex.n > 0 ? regex.p : ""), regex.n,
+	    PCRE2_CASELESS | PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C,
+	    fault_out, at_out, NULL);
+}
+
+bool
+regex_check(struct span regex, char *reason_out, size_t cap)
+{
+	PCRE2_UCHAR words[128];
+	PCRE2_SIZE at;
+	int fault;
+	pcre2_code *code = compile(regex, &fault, &at);
+
+	if (code != NULL) {
+		pcre2_code_free(code);
+		return true;
+	}
+	if (pcre2_get_error_message(fault, words, sizeof words) < 0)
+		words[0] = '\0';
+	snprintf(reason_out, cap, "%s, at its byte %zu", (const char *)words, (size_t)at);
+	return false;
+}
+
+bool
+regex_matches(struct span regex, struct span text)
+{
+	PCRE2_SIZE at;
+	int fault, rc;
+	pcre2_code *code = compile(regex, &fault, &at);
+	pcre2_match_data *data;
+	pcre2_match_context *limits;
+
+	if (code == NULL)
+		return false;
+	data = pcre2_match_data_create_from_pattern(code, NULL);
+	limits = pcre2_match_context_create(NULL);
+	if (data == NULL || limits == NULL)
+		die("no memory for a regular expression");
+	pcre2_set_match_limit(limits, STEPS_MAX);
+	pcre2_set_depth_limit(limits, STEPS_MAX);
+	rc = pcre2_match(code, (PCRE2_SPTR)(text.n > 0 ? text.p : ""), text.n, 0, 0, data, limits);
+	pcre2_match_context_free(limits);
+	pcre2_match_data_free(data);
+	pcre2_code_free(code);
+	return rc >= 0;
+}
