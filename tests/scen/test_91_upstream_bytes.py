@@ -154,3 +154,31 @@ def test_codes_in_another_encoding_count(up, gate):
     assert g.ask().header("X-Sluice-Account") == "A2"
     assert g.account()["cool"]["kind"] == "hard_credit"
     json.loads(g.ctl("events", "--json").stdout)
+
+
+def with_trailer(status, headers, body, trailer):
+    return raw(
+        b"HTTP/1.1 %d X\r\n%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n%s\r\n\r\n"
+        % (status, headers, len(body), body, trailer)
+    )
+
+
+def test_trailers_are_no_headers(up, gate):
+    """HDR-10: only the final header block counts."""
+    up.script(
+        K1,
+        with_trailer(200, b"Content-Type: application/json\r\n", WHOLE, b"Content-Type: text/html"),
+        with_trailer(200, b"", WHOLE, b"HTTP/1.1 500 x: y"),
+        with_trailer(429, b"Retry-After: 20\r\n", b"{}", b"Retry-After: 9999"),
+    )
+    g = gate()
+    assert g.ask().header("Content-Type") == "application/json"
+    assert g.ask().header("X-Sluice-Account") == "A1"
+    assert g.ask().header("X-Sluice-Account") == "A2"
+    assert 15 < g.cooling_for() < 21
+
+
+def test_header_that_looks_like_a_status_line(up, gate):
+    headers = b"Content-Length: %d\r\nHTTP/1.1 500: x\r\n" % len(WHOLE)
+    up.script(K1, raw(b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n" + WHOLE))
+    assert gate().ask().header("X-Sluice-Account") == "A1"
