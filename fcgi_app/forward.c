@@ -11,26 +11,36 @@
 #define PROBE_MS 250 /* silence before a half-closed client is written to */
 #define PROBES_MAX 4
 
+/* A block of headers begins: what an earlier one had told (103, a proxy's own answer) counts no more. */
+static void
+begin_block(struct transfer *t, struct span line)
+{
+	struct span word;
+	int64_t status;
+
+	t->in_block = true;
+	t->headers = (struct reset_headers){.n = 0};
+	t->out->content_type = t->out->upstream_id = t->out->retry_after = (struct span){"", 0};
+	t->out->status = 0;
+	if (text_token(&line, " ", &word) && text_token(&line, " ", &word) &&
+	    text_i64(word, 100, 999, &status))
+		t->out->status = (int)status;
+}
+
 static void
 on_header(struct span line, void *arg)
 {
 	struct transfer *t = arg;
 	size_t colon = text_find(line, SPAN(":"));
 	struct span name = {line.p, colon}, value = text_trim(text_from(line, colon + 1));
-	int64_t status;
 
-	if (text_starts(line, "HTTP/")) {
-		struct span rest = line, word;
-
-		t->headers = (struct reset_headers){.n = 0};
-		t->out->content_type = t->out->upstream_id = t->out->retry_after =
-		    (struct span){"", 0};
-		t->out->status = 0;
-		if (text_token(&rest, " ", &word) && text_token(&rest, " ", &word) &&
-		    text_i64(word, 100, 999, &status))
-			t->out->status = (int)status;
+	/* outside of a block stand the trailers, which speak for nobody */
+	if (!t->in_block) {
+		if (text_starts(line, "HTTP/") && t->out->first_byte.v == 0)
+			begin_block(t, line);
 		return;
 	}
+	t->in_block = line.n > 0;
 	if (colon == line.n)
 		return;
 	if (text_is_fold(name, "content-type"))

@@ -40,6 +40,7 @@ struct transfer {
 	struct reset_headers headers;
 	enum mode mode;
 	enum stop stop;
+	bool in_block;        /* behind a status line, before the empty line */
 	bool dirty;           /* written since the last flush */
 	bool error_relayed;   /* the upstream's own error event went to the client */
 	bool last_ends_blank; /* what was relayed last ended with an empty line */

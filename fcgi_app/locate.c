@@ -1,5 +1,7 @@
 #include "locate.h"
 
+#include "base/lex.h"
+
 #include <string.h>
 
 #define TEXT_MAX_BYTES 4096
@@ -210,6 +212,27 @@ read_json(struct arena *arena, const struct json *root, struct buf *text, struct
 		read_object(arena, root, text, out);
 }
 
+/* Some hosts speak another encoding: the codes, which are ASCII, still count. */
+static struct span
+mended(struct arena *arena, struct span body)
+{
+	struct buf *b;
+
+	if (text_utf8(body))
+		return body;
+	b = arena_buf(arena, body.n);
+	while (body.n > 0) {
+		size_t n = lex_utf8(body);
+
+		if (n == 0)
+			buf_char(b, '?');
+		else
+			buf_add(b, body.p, n);
+		body = text_from(body, n == 0 ? 1 : n);
+	}
+	return buf_text(b);
+}
+
 void
 locate_error(
     struct arena *arena, struct span body, struct span content_type, struct locate_error *out)
@@ -226,7 +249,7 @@ locate_error(
 	out->html = looks_like_page(body, content_type);
 	if (out->html)
 		return;
-	if (json_parse(arena, body, &root, NULL) == ERR_OK)
+	if (json_parse(arena, mended(arena, body), &root, NULL) == ERR_OK)
 		read_json(arena, root, text, out);
 	else if (body.p[0] != '{' && body.p[0] != '[' && body.n <= PLAIN_MAX_BYTES &&
 	         text_utf8(body))

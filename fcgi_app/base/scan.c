@@ -12,6 +12,7 @@
 /* Sets of paths are masks: bit i stands for paths[i]. */
 struct scan_plan {
 	size_t n;
+	bool lax;
 	uint32_t ends[SPARE];                      /* by the number of components */
 	uint32_t indexed[SCAN_PARTS_MAX];          /* by place: the component is a number */
 	uint32_t lengths[SCAN_PARTS_MAX][BUCKETS]; /* by place and length of the component */
@@ -82,6 +83,7 @@ build_plan(struct scan_plan *plan, const char *const *paths, size_t n)
 	if (n > SCAN_PATHS_MAX)
 		die("%zu paths, at most %d", n, SCAN_PATHS_MAX);
 	plan->n = n;
+	plan->lax = false;
 	memset(plan->ends, 0, sizeof plan->ends);
 	memset(plan->indexed, 0, sizeof plan->indexed);
 	memset(plan->lengths, 0, sizeof plan->lengths);
@@ -105,6 +107,12 @@ scan_plan_free(struct scan_plan **plan)
 {
 	free(*plan);
 	*plan = NULL;
+}
+
+void
+scan_plan_lax(struct scan_plan *plan)
+{
+	plan->lax = true;
 }
 
 static const char *
@@ -188,7 +196,26 @@ read_word(struct reader *r, const char *p, struct span word)
 static const char *
 read_string(struct reader *r, const char *p, struct lex_seen *seen_out)
 {
-	return lex_string(p + 1, r->end, seen_out, &r->fault);
+	struct lex_seen seen;
+
+	p = lex_string(p + 1, r->end, seen_out, &r->fault);
+	while (p == NULL && r->plan->lax && r->fault.at < r->end && (*r->fault.at & 0x80) != 0) {
+		/* what is no UTF-8 ends with the next byte of ASCII */
+		for (p = r->fault.at; p < r->end && (*p & 0x80) != 0; p++)
+			continue;
+		p = lex_string(p, r->end, &seen, &r->fault);
+		seen_out->escape |= seen.escape;
+		seen_out->nul |= seen.nul;
+	}
+	return p;
+}
+
+/* The last of a name counts: what an earlier one had told is forgotten. */
+static void
+forget(const struct reader *r, uint32_t who)
+{
+	for (; who != 0; who &= who - 1)
+		r->values[__builtin_ctz(who)].type = SCAN_ABSENT;
 }
 
 /* Behind the value that begins at p; of a container only the bracket is read. */
@@ -265,13 +292,15 @@ read_name(struct reader *r, const char *p)
 	p = read_string(r, p, &seen);
 	if (p == NULL)
 		return NULL;
-	if (seen.nul)
+	if (seen.nul && !r->plan->lax)
 		return refuse(r, name, "a name must not hold \\u0000");
 	if (frame->live != 0) {
 		struct span inner = {name + 1, (size_t)(p - name - 2)};
 
 		r->hit = match_name(r, frame->live, inner, seen.escape);
-		if ((r->hit & frame->seen) != 0) {
+		if ((r->hit & frame->seen) != 0 && r->plan->lax)
+			forget(r, r->hit);
+		else if ((r->hit & frame->seen) != 0) {
 			r->twice = r->plan->parts[__builtin_ctz(r->hit)][r->depth - 1].name;
 			return refuse(r, name, "a second member of the same name");
 		}
@@ -379,117 +408,4 @@ scan_pick(struct span text, const char *const *paths, struct scan_value *values_
 
 	build_plan(&plan, paths, n);
 	return scan_run(&plan, text, values_out, why);
-}
-
-static struct span
-inside(struct span raw)
-{
-	return raw.n < 2 ? (struct span){NULL, 0} : (struct span){raw.p + 1, raw.n - 2};
-}
-
-struct span
-scan_string(struct arena *arena, struct span raw)
-{
-	struct span rest = inside(raw), out;
-	char *to;
-
-	if (rest.n == 0 || memchr(rest.p, '\\', rest.n) == NULL)
-		return rest;
-	to = arena_alloc(arena, rest.n);
-	out.p = to;
-	while (rest.n > 0) {
-		size_t used = text_find(rest, SPAN("\\"));
-
-		memcpy(to, rest.p, used);
-		to += used;
-		rest = text_from(rest, used);
-		if (rest.n > 0) {
-			to += lex_unescape(rest, to, &used);
-			rest = text_from(rest, used);
-		}
-	}
-	out.n = (size_t)(to - out.p);
-	return out;
-}
-
-bool
-scan_is(struct span raw, const char *z)
-{
-	return raw.n >= 2 && lex_same(inside(raw), text_span(z));
-}
-
-bool
-scan_i64(const struct scan_value *value, int64_t min, int64_t max, int64_t *out)
-{
-	struct span s = value->type == SCAN_STRING ? inside(value->raw) : value->raw;
-	int64_t v;
-
-	if (value->type != SCAN_STRING && value->type != SCAN_NUMBER)
-		return false;
-	if (!lex_whole(s, &v) || v < min || v > max)
-		return false;
-	*out = v;
-	return true;
-}
-
-size_t
-scan_line(struct span text, size_t at)
-{
-	size_t line = 1;
-
-	for (size_t i = 0; i < at && i < text.n; i++)
-		line += text.p[i] == '\n';
-	return line;
-}
-
-static enum scan_type
-type_of(char c)
-{
-	switch (c) {
-	case '{': return SCAN_OBJECT;
-	case '[': return SCAN_ARRAY;
-	case '"': return SCAN_STRING;
-	case 't': return SCAN_TRUE;
-	case 'f': return SCAN_FALSE;
-	case 'n': return SCAN_NULL;
-	default: return SCAN_NUMBER;
-	}
-}
-
-/* The beginning of the next member or element, or NULL. */
-static const char *
-next_item(struct span container, size_t at)
-{
-	const char *end = container.p + container.n, *p = container.p + at;
-
-	if (container.p[0] != '{' && container.p[0] != '[')
-		return NULL;
-	p = skip_blanks(at == 0 ? p + 1 : p, end);
-	if (p < end && *p == ',')
-		p = skip_blanks(p + 1, end);
-	return p == end || *p == '}' || *p == ']' ? NULL : p;
-}
-
-bool
-scan_next(struct span container, size_t *at, struct span *name_out, struct scan_value *value_out)
-{
-	const char *p = container.n == 0 ? NULL : next_item(container, *at), *begin = p, *end;
-
-	if (p == NULL)
-		return false;
-	end = container.p + container.n;
-	*name_out = (struct span){p, 0};
-	if (container.p[0] == '{') {
-		p = lex_skip(p, end);
-		name_out->n = (size_t)(p - begin);
-		p = skip_blanks(p, end);
-		if (p < end)
-			p = skip_blanks(p + 1, end); /* the colon */
-	}
-	begin = p;
-	p = lex_skip(p, end);
-	*value_out = (struct scan_value){
-	    begin < end ? type_of(*begin) : SCAN_ABSENT, {begin, (size_t)(p - begin)}};
-	*at = (size_t)(p - container.p);
-	return true;
 }

@@ -49,6 +49,11 @@ enum err scan_pick(struct span text, const char *const *paths, struct scan_value
  */
 struct scan_plan;
 struct scan_plan *scan_plan_new(const char *const *paths, size_t n);
+/*
+ * For answers of upstreams, as the clients' own readers take them: the last of several members of a name counts, NUL in
+ * a name and invalid UTF-8 in strings are let through.
+ */
+void scan_plan_lax(struct scan_plan *plan);
 void scan_plan_free(struct scan_plan **plan);
 enum err scan_run(const struct scan_plan *plan, struct span text, struct scan_value *values_out,
     struct why *why) MUST_CHECK;

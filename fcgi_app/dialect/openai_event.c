@@ -269,8 +269,10 @@ static bool
 run_plan(struct scan_plan **plan, const char *const *paths, size_t n, struct span text,
     struct scan_value *values_out)
 {
-	if (*plan == NULL)
+	if (*plan == NULL) {
 		*plan = scan_plan_new(paths, n);
+		scan_plan_lax(*plan);
+	}
 	return scan_run(*plan, text, values_out, NULL) == ERR_OK;
 }
 
@@ -412,8 +414,11 @@ openai_list(struct span body, const char *list, struct dialect_tap *tap)
 {
 	const char *const paths[] = {"error", "usage", "model", list};
 	struct scan_value v[NELEM(paths)];
+	struct scan_plan *plan = NULL;
+	bool read = run_plan(&plan, paths, NELEM(paths), body, v);
 
-	if (scan_pick(body, paths, v, NELEM(paths), NULL) != ERR_OK)
+	scan_plan_free(&plan);
+	if (!read)
 		return false;
 	if (says_something(&v[0]) || v[3].type != SCAN_ARRAY)
 		return false;

@@ -60,10 +60,12 @@ openai_usage(const struct scan_value *object, struct dialect_usage *usage)
 
 	if (object->type != SCAN_OBJECT)
 		return;
-	if (plan == NULL)
+	if (plan == NULL) {
 		plan = scan_plan_new(paths, USAGE__MAX);
+		scan_plan_lax(plan);
+	}
 	if (scan_run(plan, object->raw, v, NULL) != ERR_OK)
-		return; /* a figure given twice */
+		return; /* was part of a document that could be read */
 	seen = read_first(v, PROMPT, INPUT, &usage->prompt);
 	seen |= read_first(v, COMPLETION, OUTPUT, &usage->completion);
 	seen |= read_first(v, TOTAL, TOTAL, &usage->total);

@@ -111,3 +111,74 @@ def test_own_words_for_what_is_too_large(up, gate):
     up.default(plain(chat_answer("x" * 2_000_000)))
     a = gate(accounts=1, upstream={"max_event": "1M"}).ask()
     assert a.status == 502 and "too large" in a.error["message"]
+
+
+WHOLE = json.dumps(chat_answer("hi")).encode()
+TAKEN = {
+    "model twice": WHOLE[:-1] + b',"model":"m1"}',
+    "usage twice": WHOLE[:-1] + b',"usage":{"prompt_tokens":7,"prompt_tokens":7}}',
+    "not UTF-8": WHOLE.replace(b'"hi"', b'"h\xff"'),
+    "cut in a character": WHOLE.replace(b'"hi"', b'"h\xc3"'),
+    "NUL in a name": WHOLE[:-1] + b',"x\\u0000y":1}',
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_answers_that_clients_can_read(up, gate, name):
+    """Careless JSON of an upstream is an answer: not asked for again, and no failure."""
+    up.script(K1, plain(TAKEN[name]))
+    g = gate()
+    a = g.ask()
+    assert (a.status, a.body, up.count()) == (200, TAKEN[name], 1)
+    assert g.account()["tokens"]["prompt"] == 7
+    g.assert_clean()
+
+
+@pytest.mark.parametrize("extra", [b'"model":"m1"', b'"x":"\xff"', b'"x\\u0000y":1'])
+def test_streams_that_clients_can_read(up, gate, extra):
+    """So is a stream whose last chunk is careless."""
+    finish = json.dumps(chunk({}, "stop")).encode()[:-1] + b"," + extra + b"}"
+    body = sse([ROLE, BEGUN]) + b"data: " + finish + b"\n\n"
+    up.script(K1, stream(body, framing="close"))
+    g = gate()
+    a = g.ask(stream=True)
+    assert a.body == body + b"data: [DONE]\n\n"
+    assert g.account()["success"] == 1
+
+
+def test_codes_in_another_encoding_count(up, gate):
+    text = "余额不足".encode("gbk")
+    body = b'{"error":{"code":"insufficient_quota","message":"' + text + b'"}}'
+    up.script(K1, plain(body, 400))
+    g = gate()
+    assert g.ask().header("X-Sluice-Account") == "A2"
+    assert g.account()["cool"]["kind"] == "hard_credit"
+    json.loads(g.ctl("events", "--json").stdout)
+
+
+def with_trailer(status, headers, body, trailer):
+    return raw(
+        b"HTTP/1.1 %d X\r\n%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n%s\r\n\r\n"
+        % (status, headers, len(body), body, trailer)
+    )
+
+
+def test_trailers_are_no_headers(up, gate):
+    """HDR-10: only the final header block counts."""
+    up.script(
+        K1,
+        with_trailer(200, b"Content-Type: application/json\r\n", WHOLE, b"Content-Type: text/html"),
+        with_trailer(200, b"", WHOLE, b"HTTP/1.1 500 x: y"),
+        with_trailer(429, b"Retry-After: 20\r\n", b"{}", b"Retry-After: 9999"),
+    )
+    g = gate()
+    assert g.ask().header("Content-Type") == "application/json"
+    assert g.ask().header("X-Sluice-Account") == "A1"
+    assert g.ask().header("X-Sluice-Account") == "A2"
+    assert 15 < g.cooling_for() < 21
+
+
+def test_header_that_looks_like_a_status_line(up, gate):
+    headers = b"Content-Length: %d\r\nHTTP/1.1 500: x\r\n" % len(WHOLE)
+    up.script(K1, raw(b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n" + WHOLE))
+    assert gate().ask().header("X-Sluice-Account") == "A1"

@@ -118,7 +118,7 @@ static const struct {
         PART_CONTENT, 1, ""},
     {"torn JSON", "", "{\"choices\":[{\"delta\":{\"cont", PART_CONTENT, 0, ""},
     {"no JSON", "", "hello", PART_CONTENT, 0, ""},
-    {"bad UTF-8", "", DELTA("{\"content\":\"\xff\"}"), PART_CONTENT, 0, ""},
+    {"bad UTF-8", "", DELTA("{\"content\":\"\xff\"}"), PART_CONTENT, 1, ""},
 
     {"stop", "", FINISHED("\"stop\""), PART_FINISH, 0, "stop"},
     {"length", "", FINISHED("\"length\""), PART_FINISH, 0, "length"},

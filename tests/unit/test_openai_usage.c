@@ -66,7 +66,7 @@ static const struct {
     {"empty", "{}", false, -1, -1, -1, -1, -1, -1},
     {"null", "null", false, -1, -1, -1, -1, -1, -1},
     {"array", "[1]", false, -1, -1, -1, -1, -1, -1},
-    {"given twice", "{\"prompt_tokens\":1,\"prompt_tokens\":2}", false, -1, -1, -1, -1, -1, -1},
+    {"given twice", "{\"prompt_tokens\":1,\"prompt_tokens\":2}", true, 2, -1, -1, -1, -1, -1},
     {"zero", "{\"prompt_tokens\":0,\"completion_tokens\":0,\"total_tokens\":0}", true, 0, 0, 0, -1,
         -1, -1},
 };

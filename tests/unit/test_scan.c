@@ -361,6 +361,68 @@ test_plan(void **state)
 	scan_plan_free(&plan);
 }
 
+/* What upstreams say: as the clients' own readers take it. */
+static void
+test_lax(void **state)
+{
+	static const struct {
+		const char *what;
+		const char *text, *path;
+		enum scan_type type; /* SCAN_ABSENT with raw NULL: refused */
+		const char *raw;
+	} rows[] = {
+	    {"the last counts", "{\"a\":1,\"a\":[2]}", "a", SCAN_ARRAY, "[2]"},
+	    {"escaped", "{\"a\":1,\"\\u0061\":2}", "a", SCAN_NUMBER, "2"},
+	    {"further down", "{\"a\":{\"b\":1},\"a\":{\"b\":2}}", "a.b", SCAN_NUMBER, "2"},
+	    {"the earlier is forgotten", "{\"a\":{\"b\":1},\"a\":{}}", "a.b", SCAN_ABSENT, ""},
+	    {"NUL in a name", "{\"a\\u0000\":1,\"a\":2}", "a", SCAN_NUMBER, "2"},
+	    {"no UTF-8", "{\"a\":\"x\xff\xfe y\",\"b\":1}", "b", SCAN_NUMBER, "1"},
+	    {"cut UTF-8 at the end", "{\"a\":\"\xc3\"}", "a", SCAN_STRING, "\"\xc3\""},
+	    {"cut UTF-8 before an escape", "{\"a\":\"\xc3\\\"\"}", "a", SCAN_STRING,
+	        "\"\xc3\\\"\""},
+	    {"no UTF-8 in a name", "{\"\xff\":1,\"a\":2}", "a", SCAN_NUMBER, "2"},
+	    {"ends in no UTF-8", "{\"a\":\"\xff", "a", SCAN_ABSENT, NULL},
+	    {"raw control", "{\"a\":\"\xff\n\"}", "a", SCAN_ABSENT, NULL},
+	    {"outside of strings", "{\"a\":1\xff}", "a", SCAN_ABSENT, NULL},
+	    {"NaN", "{\"a\":NaN}", "a", SCAN_ABSENT, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(rows); i++) {
+		struct scan_plan *plan = scan_plan_new(&rows[i].path, 1);
+		struct scan_value value;
+		bool read;
+
+		scan_plan_lax(plan);
+		read = scan_run(plan, text_span(rows[i].text), &value, NULL) == ERR_OK;
+		if (read != (rows[i].raw != NULL))
+			fail_msg("%s: got %d", rows[i].what, (int)read);
+		if (read && (value.type != rows[i].type ||
+		                (value.type != SCAN_ABSENT && !text_is(value.raw, rows[i].raw))))
+			fail_msg("%s: got type %d '%.*s'", rows[i].what, (int)value.type,
+			    (int)value.raw.n, value.raw.p);
+		scan_plan_free(&plan);
+	}
+}
+
+/* Each byte of rubbish is looked at a few times, not once for each one before it. */
+static void
+test_lax_is_linear(void **state)
+{
+	static char text[4 * 1024 * 1024];
+	static const char *const path = "a";
+	struct scan_plan *plan = scan_plan_new(&path, 1);
+	struct scan_value value;
+
+	(void)state;
+	memset(text, 0xff, sizeof text);
+	text[0] = '"';
+	text[sizeof text - 1] = '"';
+	scan_plan_lax(plan);
+	assert_int_equal(scan_run(plan, (struct span){text, sizeof text}, &value, NULL), ERR_OK);
+	scan_plan_free(&plan);
+}
+
 int
 main(void)
 {
@@ -372,6 +434,8 @@ main(void)
 	    cmocka_unit_test(test_twice),
 	    cmocka_unit_test(test_prefixes),
 	    cmocka_unit_test(test_plan),
+	    cmocka_unit_test(test_lax),
+	    cmocka_unit_test(test_lax_is_linear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
