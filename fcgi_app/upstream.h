@@ -25,11 +25,12 @@ struct upstream_header {
 struct upstream_call {
 	const struct conf_channel *channel;
 	const struct conf_account *account;
-	const char *path;                   /* below base_url */
+	const char *path; /* below base_url */
 	/* Of errands only: an address of the operator's own in place of base_url and path; GET, without a body; */
 	struct span url;
 	bool get;
-	const struct conf_policy *policy; /* where channel and account are NULL: no key goes along */
+	const struct conf_policy
+	    *policy; /* where channel and account are NULL: no key goes along */
 	struct span body;
 	bool stream;
 	const struct upstream_header *headers; /* of the client, from the allow-list */

@@ -58,7 +58,7 @@ struct account_stat {
 	uint64_t prompt, completion, cached, reasoning; /* tokens; prompt includes cached */
 	uint64_t latency_total_ms, latency_max_ms;
 	int64_t last_error_ms, reset_at_ms, probe_at_ms;
-	int64_t balance_at_ms; /* the credits were asked for */
+	int64_t balance_at_ms;                     /* the credits were asked for */
 	uint64_t failed_bits[ACCOUNT_WINDOW / 64]; /* newest request in bit 0 of word 0 */
 	uint32_t window_n;
 	uint32_t today;                     /* day number that the two counters below are of */
