@@ -72,6 +72,7 @@ attempt_log_breaker(
 
 	if (change->text[0] == '\0')
 		return;
+	j->s->hard_facts = true;
 	snprintf(message, sizeof message, "channel [%.*s] %s",
 	    (int)(channel->name.n < 64 ? channel->name.n : 64), channel->name.p, change->text);
 	log_fields(j->s->log, change->warn ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, clock_wall(), message,
@@ -115,6 +116,8 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 		attempt_log(j, report.events, report.n);
 		attempt_log_breaker(j, j->walk.channel, &report.breaker);
 		j->s->hard_facts = j->s->hard_facts || report.hard;
+		if (report.hard && j->s->nhard++ < SERVE_HARD_MAX)
+			j->s->hard[j->s->nhard - 1] = lease->ref;
 	}
 	record_attempt(&j->record, j->walk.channel, lease, outcome);
 }

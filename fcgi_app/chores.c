@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "errand.h"
 #include "probe_run.h"
+#include "store/book.h"
 #include "store/cooldown.h"
 #include "store/job.h"
 #include "store/ledger.h"
@@ -115,6 +116,50 @@ run_alert(struct chore_run *run)
 	run->more = alert_run(run->s, &run->claim.cursor);
 }
 
+static void
+tell_book(struct serve *s, enum store_rc rc, bool news, struct wall_ms now)
+{
+	if (rc != STORE_OK && news)
+		log_fields(s->log, LOG_LEVEL_ERROR, now,
+		    "requests go on, but a power cut would lose what happens now: saving failed, it is "
+		    "tried again",
+		    LOG_Z("why", env_error(s->env)));
+	else if (news)
+		log_fields(
+		    s->log, LOG_LEVEL_INFO, now, "saving works again", LOG_Z("what", "book"));
+}
+
+static void
+run_book(struct chore_run *run)
+{
+	struct book_report report;
+	enum store_rc rc = book_save(run->s->env, &report);
+
+	tell_book(run->s, rc, report.news, run->now);
+}
+
+void
+chores_save_hard(struct serve *s, struct wall_ms now)
+{
+	struct book_report report;
+	enum store_rc rc;
+
+	if (!s->hard_facts || s->env == NULL)
+		return;
+	rc = s->nhard <= SERVE_HARD_MAX ? book_save_now(s->env, s->hard, s->nhard, &report)
+	                                : book_save(s->env, &report);
+	s->hard_facts = false;
+	s->nhard = 0;
+	tell_book(s, rc, report.news, now);
+}
+
+static int64_t
+every_book(const struct conf *conf)
+{
+	(void)conf;
+	return BOOK_PERIOD_MS;
+}
+
 static int64_t
 every_cooldowns(const struct conf *conf)
 {
@@ -167,6 +212,7 @@ static const struct chore {
 	enum store_rc (*idle)(
 	    struct txn *txn, const struct serve *s, uint64_t cursor, bool *idle_out);
 } table[] = {
+    {JOB_BOOK_SAVE, every_book, run_book, NULL},
     {JOB_SWEEP_COOLDOWNS, every_cooldowns, run_cooldowns, NULL},
     {JOB_SWEEP_SESSIONS, every_sessions, run_sessions, NULL},
     {JOB_LEDGER_SWEEP, every_ledger, run_ledger, NULL},

@@ -13,6 +13,9 @@
 /* Run what is due, as long as nobody waits for this worker (errand.h). Returns how many jobs were run. */
 unsigned chores_run(struct serve *s, struct wall_ms now);
 
+/* Put what must outlive a power cut into the book, once the client has its answer. */
+void chores_save_hard(struct serve *s, struct wall_ms now);
+
 /* Is the share of active accounts below degrade.below, or did an operator say so? */
 bool chores_degraded(struct serve *s, struct wall_ms now);
 

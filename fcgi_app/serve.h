@@ -15,6 +15,8 @@
 #include "session.h"
 #include "upstream.h"
 
+#define SERVE_HARD_MAX 16
+
 /* What a process needs to serve; one per worker, the same for all its requests. */
 struct serve {
 	const struct conf *conf;
@@ -27,7 +29,10 @@ struct serve {
 	struct session_secret secret; /* for session keys */
 	bool has_secret;
 	bool degraded;   /* too few accounts are active, or an operator said so */
-	bool hard_facts; /* something must go into the book before the next request */
+	bool hard_facts; /* something must go into the book before the next request ... */
+	struct account_ref
+	    hard[SERVE_HARD_MAX]; /* ... of these accounts, besides what is of channels */
+	unsigned nhard;           /* may be more than there is room for */
 	bool unreleased; /* a settled lease still stands in the store: tried again every second */
 	struct arena *arena; /* of the running request */
 	struct buf body;     /* kept between requests while it is small */
@@ -37,7 +42,7 @@ struct serve {
 	struct mono_ms away_since;
 	int alert_pid; /* a command of alerts.command that still runs (alert.h), 0 = none */
 	struct mono_ms alert_until; /* ... and is ended then */
-	uint64_t generation; /* of the configuration */
+	uint64_t generation;        /* of the configuration */
 	struct wall_ms loaded_at;
 	const char *conf_error;  /* why the file on disk is not in force, or NULL */
 	const char *store_error; /* why there is no store: env is NULL then, and requests get 503 */

@@ -228,6 +228,7 @@ serve_one(struct worker *w)
 	refresh_conf_error(w);
 	serve_exchange(&w->serve, x);
 	fcgi_end(w->fcgi);
+	chores_save_hard(&w->serve, clock_wall());
 	w->served++;
 }
 

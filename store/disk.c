@@ -50,7 +50,6 @@ _Static_assert(sizeof(struct lmdb_meta) == 152, "LMDB's meta page");
 #define LMDB_MAGIC 0xBEEFC0DEU
 #define LMDB_P_META 0x08
 #define LMDB_INTEGERKEY 0x08
-#define LMDB_NO_ROOT UINT64_MAX
 #define MAP_SANE_BYTES (UINT64_C(1) << 44)
 
 bool
@@ -164,7 +163,7 @@ disk_dir(const char *dir, bool create, struct store_why *why)
 static bool
 root_is_sane(const struct lmdb_db *db, uint64_t last_page)
 {
-	return db->root == LMDB_NO_ROOT || (db->root >= 2 && db->root <= last_page);
+	return db->root == DISK_NO_ROOT || (db->root >= 2 && db->root <= last_page);
 }
 
 static bool
@@ -184,7 +183,7 @@ meta_is_sane(const struct lmdb_meta *m)
 	if (m->map_bytes > MAP_SANE_BYTES || m->last_page >= m->map_bytes / page)
 		return false;
 	/* another program's keys would be compared wrongly */
-	if (m->rows.root != LMDB_NO_ROOT && (m->rows.flags & 0x7fff) != LMDB_INTEGERKEY)
+	if (m->rows.root != DISK_NO_ROOT && (m->rows.flags & 0x7fff) != LMDB_INTEGERKEY)
 		return false;
 	return root_is_sane(&m->free_list, m->last_page) && root_is_sane(&m->rows, m->last_page);
 }
@@ -197,48 +196,90 @@ head_read(int fd, uint64_t number, uint64_t page, struct lmdb_meta *m)
 }
 
 static enum store_rc
-damaged(struct store_why *why, const char *what)
+damaged(struct store_why *why, const char *name, const char *what)
 {
 	why_say(why,
-	    "the store is damaged: live/data.mdb %s: stop all processes, move 'live' away, start again",
-	    what);
+	    "the store is damaged: %s/data.mdb %s: stop all processes, move '%s' away, start again",
+	    name, what, name);
 	return STORE_BAD;
 }
 
-static enum store_rc
-heads_check(int fd, struct disk_data *data_out, struct store_why *why)
+static struct disk_tree
+tree_of(const struct lmdb_db *db)
 {
-	struct lmdb_meta m[2];
-	uint64_t page, last;
+	return (struct disk_tree){
+	    .root = db->root,
+	    .branch_pages = db->branch_pages,
+	    .leaf_pages = db->leaf_pages,
+	    .overflow_pages = db->overflow_pages,
+	    .entries = db->entries,
+	    .depth = db->depth,
+	};
+}
+
+static enum store_rc
+heads_read(int fd, const char *name, struct disk_data *data_out, struct store_why *why)
+{
+	struct lmdb_meta m[2], *newest;
 	struct stat st;
 
 	if (!head_read(fd, 0, 0, &m[0])) {
 		if (fstat(fd, &st) == 0 && st.st_size == 0)
 			return STORE_NONE;
-		return damaged(why, "has no valid head");
+		return damaged(why, name, "has no valid head");
 	}
-	page = m[0].free_list.pad;
-	if (!head_read(fd, 1, page, &m[1]) || m[1].free_list.pad != page)
-		return damaged(why, "has no valid second head");
-	last = m[0].last_page > m[1].last_page ? m[0].last_page : m[1].last_page;
-	/* asked after reading the heads: a file that others write only grows */
-	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < (last + 1) * page)
-		return damaged(why, "was cut");
-	data_out->map_bytes = m[0].map_bytes > m[1].map_bytes ? m[0].map_bytes : m[1].map_bytes;
-	data_out->page_bytes = page;
+	if (!head_read(fd, 1, m[0].free_list.pad, &m[1]) ||
+	    m[1].free_list.pad != m[0].free_list.pad)
+		return damaged(why, name, "has no valid second head");
+	newest = m[0].txn < m[1].txn ? &m[1] : &m[0];
+	*data_out = (struct disk_data){
+	    .map_bytes = m[0].map_bytes > m[1].map_bytes ? m[0].map_bytes : m[1].map_bytes,
+	    .page_bytes = m[0].free_list.pad,
+	    .last_page = m[0].last_page > m[1].last_page ? m[0].last_page : m[1].last_page,
+	    .txn = {m[0].txn, m[1].txn},
+	    .free_list = tree_of(&newest->free_list),
+	    .rows = tree_of(&newest->rows),
+	};
 	return STORE_OK;
 }
 
-enum store_rc
-disk_data(int fd, struct disk_data *data_out, struct store_why *why)
+static enum store_rc
+heads_and_size(int fd, const char *name, struct disk_data *data_out, struct store_why *why)
+{
+	enum store_rc rc = heads_read(fd, name, data_out, why);
+	struct stat st;
+
+	/* asked after reading the heads: a file that others write only grows */
+	if (rc == STORE_OK &&
+	    (fstat(fd, &st) != 0 ||
+	        (uint64_t)st.st_size < (data_out->last_page + 1) * data_out->page_bytes))
+		return damaged(why, name, "was cut");
+	return rc;
+}
+
+/* A head may be caught while another process is writing it. */
+static enum store_rc
+patiently(enum store_rc (*ask)(int, const char *, struct disk_data *, struct store_why *), int fd,
+    const char *name, struct disk_data *data_out, struct store_why *why)
 {
 	enum store_rc rc = STORE_BAD;
 
-	/* a head may be caught while another process is writing it */
 	for (int tries = 0; tries < 3 && rc == STORE_BAD; tries++) {
 		if (tries > 0)
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-		rc = heads_check(fd, data_out, why);
+		rc = ask(fd, name, data_out, why);
 	}
 	return rc;
+}
+
+enum store_rc
+disk_heads(int fd, const char *name, struct disk_data *data_out, struct store_why *why)
+{
+	return patiently(heads_read, fd, name, data_out, why);
+}
+
+enum store_rc
+disk_data(int fd, const char *name, struct disk_data *data_out, struct store_why *why)
+{
+	return patiently(heads_and_size, fd, name, data_out, why);
 }

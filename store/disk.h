@@ -18,12 +18,26 @@ enum store_rc disk_dir(const char *dir, bool create, struct store_why *why) STOR
 /* May a store lie on a file system of this statfs magic? *name_out gets its name when not, or when it is doubtful. */
 bool disk_is_local(int64_t magic, const char **name_out);
 
+/* What the head in force says of one of the two trees. */
+struct disk_tree {
+	uint64_t root; /* DISK_NO_ROOT: empty */
+	uint64_t branch_pages, leaf_pages, overflow_pages, entries;
+	unsigned depth;
+};
+#define DISK_NO_ROOT UINT64_MAX
+
 struct disk_data {
 	uint64_t map_bytes; /* map size that the last commit knew */
-	uint64_t page_bytes;
+	uint64_t page_bytes, last_page;
+	uint64_t txn[2]; /* transactions that wrote the heads */
+	struct disk_tree free_list, rows;
 };
 
-/* Read LMDB's two meta pages from the open data.mdb and compare them with the size of the file. STORE_NONE: empty. */
-enum store_rc disk_data(int fd, struct disk_data *data_out, struct store_why *why) STORE_MUST_CHECK;
+/* Read LMDB's two heads from the open data.mdb of `name`, a folder. STORE_NONE: the file is empty. */
+enum store_rc disk_heads(
+    int fd, const char *name, struct disk_data *data_out, struct store_why *why) STORE_MUST_CHECK;
+/* The same, and the file must be as long as they say. */
+enum store_rc disk_data(
+    int fd, const char *name, struct disk_data *data_out, struct store_why *why) STORE_MUST_CHECK;
 
 #endif

@@ -161,86 +161,78 @@ live_exists(int door)
 }
 
 static enum store_rc
-live_set_aside(int door, struct store_why *why)
+live_set_aside(struct epoch *epoch, struct store_why *why)
 {
-	char name[64];
 	struct stat st = {0};
 
 	/* the last write's time is what a person looks for, and needs no clock */
-	if (fstatat(door, "live/data.mdb", &st, 0) != 0)
+	if (fstatat(epoch->door, "live/data.mdb", &st, 0) != 0)
 		st.st_mtime = 0;
-	snprintf(name, sizeof name, ASIDE "%lld", (long long)st.st_mtime);
-	asides_remove(door);
-	if (renameat(door, "live", door, name) != 0)
-		return say(why, "cannot set 'live' aside", errno);
-	why_say(why,
-	    "the machine went down without a clean end: 'live' was set aside as '%s' and begun anew",
-	    name);
-	return STORE_OK;
+	asides_remove(epoch->door);
+	snprintf(epoch->aside, sizeof epoch->aside, ASIDE "%lld", (long long)st.st_mtime);
+	return renameat(epoch->door, "live", epoch->door, epoch->aside) == 0
+	           ? STORE_OK
+	           : say(why, "cannot set 'live' aside", errno);
 }
 
-/* Make the store's facts those of this boot, in use. */
+/* Make the store's facts those of this boot, in use; on the disk before anything in `live` changes. */
 static enum store_rc
-begin_anew(struct epoch *epoch, struct facts *facts, bool keep_old, struct store_why *why)
+facts_begin(const struct epoch *epoch, struct facts *facts, struct store_why *why)
 {
+	facts->clean = 0;
+	memcpy(facts->boot, epoch->boot, sizeof facts->boot);
+	return facts_write(epoch->door, facts, why);
+}
+
+enum store_rc
+epoch_anew(struct epoch *epoch, bool keep_old, struct store_why *why)
+{
+	struct facts facts = {.format = EPOCH_FORMAT};
 	enum store_rc rc = STORE_OK;
 
-	if (live_exists(epoch->door) && keep_old) {
-		rc = live_set_aside(epoch->door, why);
-		epoch->set_aside = rc == STORE_OK;
-	} else {
+	if (live_exists(epoch->door) && keep_old)
+		rc = live_set_aside(epoch, why);
+	else
 		folder_remove(epoch->door, "live");
-	}
 	if (rc == STORE_OK && live_exists(epoch->door))
 		rc = say(why, "cannot remove an unfinished 'live'", EEXIST);
-	if (rc == STORE_OK && !uuid_new(facts->uuid, sizeof facts->uuid))
+	if (rc == STORE_OK && !uuid_new(facts.uuid, sizeof facts.uuid))
 		rc = say(why, "no random bytes for the uuid", errno);
+	if (rc != STORE_OK)
+		return rc;
 	epoch->fresh = true;
-	facts->made = 0;
-	return rc;
+	epoch->was_clean = false;
+	memcpy(epoch->uuid, facts.uuid, sizeof epoch->uuid);
+	return facts_begin(epoch, &facts, why);
 }
 
-enum fate {
-	FATE_KEEP,
-	FATE_DISCARD, /* never finished, or taken away by an operator */
-	FATE_ASIDE,
-};
-
 /* store.md decision 2, row by row. */
-static enum fate
+static enum epoch_fate
 fate_of(const struct facts *facts, bool known, bool same, bool live)
 {
 	if (!known)
-		return FATE_ASIDE;
+		return live ? EPOCH_ASIDE : EPOCH_DISCARD;
 	if (!facts->made || !live)
-		return FATE_DISCARD;
-	return same || facts->clean ? FATE_KEEP : FATE_ASIDE;
+		return EPOCH_DISCARD;
+	return same || facts->clean ? EPOCH_KEEP : EPOCH_ASIDE;
 }
 
 static enum store_rc
 decide(struct epoch *epoch, struct facts *facts, bool known, struct store_why *why)
 {
 	bool same = known && strcmp(facts->boot, epoch->boot) == 0;
-	enum fate fate = fate_of(facts, known, same, live_exists(epoch->door));
-	enum store_rc rc = STORE_OK;
 
-	if (!epoch->alone && (!same || fate != FATE_KEEP)) {
+	epoch->fate = fate_of(facts, known, same, live_exists(epoch->door));
+	if (!epoch->alone && (!same || epoch->fate != EPOCH_KEEP)) {
 		why_say(why,
 		    "the store is in use but its 'epoch' or 'live' was taken away: stop all "
 		    "processes that use it, then start again");
 		return STORE_BAD;
 	}
-	epoch->was_clean = fate == FATE_KEEP && facts->clean;
-	if (fate != FATE_KEEP)
-		rc = begin_anew(epoch, facts, fate == FATE_ASIDE, why);
-	else if (same && !facts->clean)
+	epoch->was_clean = epoch->fate == EPOCH_KEEP && facts->clean;
+	if (epoch->fate != EPOCH_KEEP || (same && !facts->clean))
 		return STORE_OK; /* nothing to write: the usual case */
-	if (rc != STORE_OK)
-		return rc;
-	facts->clean = 0;
-	memcpy(facts->boot, epoch->boot, sizeof facts->boot);
-	/* must be on the disk before anything in `live` changes */
-	return facts_write(epoch->door, facts, why);
+	return facts_begin(epoch, facts, why);
 }
 
 /* Be counted as a user; learns whether there are others. Only called behind the door. */

@@ -9,10 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAP_START_BYTES (UINT64_C(64) << 20) /* store.md decision 7 */
 #define READERS_MAX 512 /* store.md decision 8; only the first opener's value counts */
 #define TRIES_MAX 64
-#define PATH_BYTES (MAP_PATH_BYTES + 32)
+#define PATH_BYTES 4096
 
 /* The file is kept this many pages longer than used (a hole, no blocks): LMDB does not write a page that one
  * transaction both added and freed, so without slack a whole file may look cut. */
@@ -24,7 +23,7 @@ enum store_rc
 map_fail(struct map *map, int e)
 {
 	const char *text = mdb_strerror(e);
-	struct store_why *why = &map->error;
+	struct store_why *why = map->error;
 
 	switch (e) {
 	case MDB_MAP_FULL:
@@ -60,17 +59,17 @@ map_fail(struct map *map, int e)
 	case MDB_PANIC:
 	case MDB_VERSION_MISMATCH:
 	case MDB_INCOMPATIBLE:
-		why_say(why, "%s: stop all processes, move '%s/live' away, start again", text,
-		    map->dir);
+		why_say(why, "%s: stop all processes, move '%s/%s' away, start again", text,
+		    map->dir, map->name);
 		return STORE_BAD;
 	default: why_say(why, "%s ('%s')", text, map->dir); return STORE_IO;
 	}
 }
 
 static const char *
-live_path(const struct map *map, const char *rest, char path[PATH_BYTES])
+path_of(const struct map *map, const char *rest, char path[PATH_BYTES])
 {
-	snprintf(path, PATH_BYTES, "%s/live%s", map->dir, rest);
+	snprintf(path, PATH_BYTES, "%s/%s%s", map->dir, map->name, rest);
 	return path;
 }
 
@@ -80,7 +79,7 @@ file_id(const struct map *map, const char *rest, struct map_file *id_out)
 	char path[PATH_BYTES];
 	struct stat st;
 
-	if (stat(live_path(map, rest, path), &st) != 0)
+	if (stat(path_of(map, rest, path), &st) != 0)
 		return false;
 	*id_out = (struct map_file){st.st_dev, st.st_ino};
 	return true;
@@ -91,33 +90,46 @@ static enum store_rc
 data_check(struct map *map, bool fresh, struct disk_data *data_out)
 {
 	char path[PATH_BYTES];
-	int fd = open(live_path(map, "/data.mdb", path), O_RDONLY | O_CLOEXEC);
+	int fd = open(path_of(map, "/data.mdb", path), O_RDONLY | O_CLOEXEC);
 	enum store_rc rc = STORE_NONE;
 
 	if (fd < 0 && errno != ENOENT)
 		return map_fail(map, errno);
 	if (fd >= 0) {
-		rc = disk_data(fd, data_out, &map->error);
+		rc = map->loose ? disk_heads(fd, map->name, data_out, map->error)
+		                : disk_data(fd, map->name, data_out, map->error);
 		close(fd);
 	}
 	if (rc == STORE_NONE && fresh) {
-		*data_out = (struct disk_data){0, 0};
+		*data_out = (struct disk_data){.map_bytes = 0};
 		return STORE_OK;
 	}
 	if (rc == STORE_NONE) {
-		why_say(&map->error,
-		    "live/data.mdb is empty or missing although a store was there: put a copy back, "
-		    "or stop all processes, move 'live' away and start again");
+		why_say(map->error,
+		    "%s/data.mdb is empty or missing although a store was there: put a copy back, "
+		    "or stop all processes, move '%s' away and start again",
+		    map->name, map->name);
 		return STORE_BAD;
 	}
 	return rc;
+}
+
+static unsigned
+sync_flags(enum map_sync sync)
+{
+	switch (sync) {
+	case MAP_SYNC_NONE: return MDB_NOSYNC;
+	case MAP_SYNC_DATA: return MDB_NOMETASYNC;
+	case MAP_SYNC_ALL: break;
+	}
+	return 0;
 }
 
 static int
 handle_open(struct map *map)
 {
 	/* NOTLS: a reader slot is given back after each look, else the 513th worker would have none */
-	unsigned flags = MDB_NOTLS | (map->durable ? MDB_NOMETASYNC : MDB_NOSYNC);
+	unsigned flags = MDB_NOTLS | sync_flags(map->sync);
 	char path[PATH_BYTES];
 	int e = mdb_env_create(&map->mdb), fd;
 
@@ -127,7 +139,7 @@ handle_open(struct map *map)
 	if (e == 0)
 		e = mdb_env_set_mapsize(map->mdb, map->bytes);
 	if (e == 0)
-		e = mdb_env_open(map->mdb, live_path(map, "", path), flags, 0600);
+		e = mdb_env_open(map->mdb, path_of(map, "", path), flags, 0600);
 	if (e == 0)
 		e = mdb_env_get_fd(map->mdb, &fd);
 	if (e == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
@@ -142,7 +154,7 @@ handle_open(struct map *map)
 static uint64_t
 map_start(const struct map *map, uint64_t existing)
 {
-	uint64_t start = MAP_START_BYTES < map->max_bytes ? MAP_START_BYTES : map->max_bytes;
+	uint64_t start = map->start_bytes < map->max_bytes ? map->start_bytes : map->max_bytes;
 
 	return existing > start ? existing : start;
 }
@@ -156,12 +168,14 @@ map_open(struct map *map, bool fresh)
 	MDB_stat st;
 	int e;
 
-	if (mkdir(live_path(map, "", path), 0700) != 0 && errno != EEXIST)
+	if (mkdir(path_of(map, "", path), 0700) != 0 && errno != EEXIST)
 		return map_fail(map, errno);
 	rc = data_check(map, fresh, &data);
 	if (rc != STORE_OK)
 		return rc;
 	map->want_bytes = map->bytes = map_start(map, data.map_bytes);
+	map->file_bytes = 0;
+	map->dead = false;
 	e = handle_open(map);
 	if (e != 0)
 		return map_fail(map, e);

@@ -1,7 +1,8 @@
 /*
- * map - the LMDB handle under env.c: open `live`, grow its map, follow another process's growth, name what failed.
+ * map - the LMDB handle under env.c: open `live` or `book`, grow its map, follow another process's growth, name what
+ * failed.
  *
- * Only env.c uses this; transactions are begun there. Every failure leaves its text in `error`.
+ * Only env*.c use this; transactions are begun in env.c. Every failure leaves its text in *error.
  *
  * Errors    STORE_FULL map at its maximum or disk full; STORE_BAD damaged; STORE_IO the rest
  * Source    store.md decisions 7 and 8, section 3
@@ -14,10 +15,19 @@
 #include <lmdb.h>
 #include <sys/types.h>
 
-#define MAP_PATH_BYTES 4096
+enum map_sync {
+	MAP_SYNC_NONE, /* never: good as long as the machine stays up */
+	MAP_SYNC_DATA, /* each commit without the head: the newest may be lost, nothing is damaged */
+	MAP_SYNC_ALL,  /* what is committed is on the disk */
+};
 
 struct map {
 	MDB_env *mdb;
+	const char *name;        /* of the folder below `dir` */
+	struct store_why *error; /* of all maps of this process */
+	enum map_sync sync;
+	bool loose;                /* whoever opens it has looked whether the file was cut */
+	uint64_t start_bytes;      /* size of a new map */
 	uint64_t max_bytes, bytes; /* the map's maximum, and its size now */
 	uint64_t want_bytes;       /* the size last asked for, for the message */
 	uint64_t page_bytes, file_bytes;
@@ -25,10 +35,8 @@ struct map {
 		dev_t dev;
 		ino_t ino;
 	} lock_file, data_file;
-	bool durable; /* sync each commit (without the head): for machines that have no boot id */
-	bool dead;    /* without a map, or the files are not ours any more */
-	struct store_why error;
-	char dir[MAP_PATH_BYTES]; /* state_dir */
+	bool dead;       /* without a map, or the files are not ours any more */
+	const char *dir; /* state_dir */
 };
 
 /* `fresh`: an empty or missing data file is what we expect. On failure nothing is open. */
@@ -41,7 +49,7 @@ int map_mend(struct map *map, int e, int tries) STORE_MUST_CHECK;
 /* LMDB's or the system's error -> our code, with a text that says what to do. */
 enum store_rc map_fail(struct map *map, int e);
 
-/* In a write transaction: keep the file longer than used, so that a whole file never looks cut. */
+/* Keep the file longer than used, so that a whole file never looks cut. */
 void map_slack(struct map *map);
 
 /* Are lock.mdb and data.mdb still the files that we opened? */

@@ -5,6 +5,7 @@
 #include "ctl/attach.h"
 #include "ctl/credits.h"
 #include "ctl/show.h"
+#include "store/book.h"
 #include "store/cooldown.h"
 #include "store/journal.h"
 
@@ -164,6 +165,26 @@ read_targets(struct ctl *ctl, const struct attach *a, enum health_order verb, ch
 	return CTL_DONE;
 }
 
+/* An operator's word outlives a power cut. */
+static bool
+save_targets(const struct order *o)
+{
+	struct account_ref *refs = calloc(o->targets.n, sizeof *refs);
+	struct book_report report;
+	size_t n = 0;
+	bool ok;
+
+	if (refs == NULL)
+		die("no memory");
+	for (size_t i = 0; i < o->targets.n; i++)
+		if (pool_has(o->attach->pool, o->targets.at[i].channel, o->targets.at[i].account))
+			refs[n++] = pool_ref(
+			    o->attach->pool, o->targets.at[i].channel, o->targets.at[i].account);
+	ok = book_save_now(o->attach->env, refs, n, &report) == STORE_OK;
+	free(refs);
+	return ok;
+}
+
 static int
 change(struct ctl *ctl, enum health_order verb, char **words)
 {
@@ -180,6 +201,10 @@ change(struct ctl *ctl, enum health_order verb, char **words)
 		fprintf(ctl->err, "sluicectl: %s\n", env_error(a.env));
 		status = CTL_FAILED;
 	} else if (status == CTL_DONE) {
+		if (!save_targets(&o))
+			fprintf(ctl->err,
+			    "sluicectl: done, but a power cut may undo it (tried again every 5 s): %s\n",
+			    env_error(a.env));
 		fprintf(ctl->out, ctl->json ? "{\"changed\":%u}\n" : "%u changed\n", o.changed);
 	}
 	free(o.targets.at);

@@ -110,7 +110,7 @@ heads(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct disk_data data = {0, 0};
+		struct disk_data data = {.map_bytes = 0};
 		struct store_why why = {""};
 		struct store_dir *dir;
 		struct env *env;
@@ -129,7 +129,7 @@ heads(void **state)
 			assert_int_equal(pwrite(fd, &rows[i].value, rows[i].n, at), (int)rows[i].n);
 		else if (rows[i].at == -2)
 			assert_int_equal(ftruncate(fd, (off_t)rows[i].value), 0);
-		rc = disk_data(fd, &data, &why);
+		rc = disk_data(fd, "live", &data, &why);
 		if (rc != rows[i].want || (rc == STORE_BAD) != (why.text[0] != '\0'))
 			fail_msg("%s: got %d '%s'", rows[i].what, (int)rc, why.text);
 		if (rc == STORE_OK) {

@@ -96,6 +96,17 @@ live_put(const struct store_dir *dir)
 	text_put(dir, "live/lock.mdb", "x");
 }
 
+/* As env.c does it when there is no `book`. */
+static enum store_rc
+enter(const struct store_dir *dir, const char *boot, struct epoch *epoch, struct store_why *why)
+{
+	enum store_rc rc = epoch_enter_as(dir->path, boot, epoch, why);
+
+	return rc == STORE_OK && epoch->fate != EPOCH_KEEP
+	           ? epoch_anew(epoch, epoch->fate == EPOCH_ASIDE, why)
+	           : rc;
+}
+
 struct use {
 	volatile int ready;
 	const struct store_dir *dir;
@@ -107,7 +118,7 @@ use_store(void *arg)
 	struct use *use = arg;
 	struct epoch epoch;
 
-	if (epoch_enter_as(use->dir->path, "boot-a", &epoch, NULL) != STORE_OK ||
+	if (enter(use->dir, "boot-a", &epoch, NULL) != STORE_OK ||
 	    epoch_ready(&epoch, NULL) != STORE_OK)
 		return 1;
 	use->ready = 1;
@@ -118,10 +129,10 @@ use_store(void *arg)
 static void
 check_entered(const struct store_dir *dir, const struct row *row, struct epoch *epoch)
 {
-	if (epoch->fresh != row->fresh || epoch->set_aside != row->set_aside ||
+	if (epoch->fresh != row->fresh || (epoch->aside[0] != '\0') != row->set_aside ||
 	    epoch->alone == row->in_use)
-		fail_msg("%s: fresh %d set_aside %d alone %d", row->what, epoch->fresh,
-		    epoch->set_aside, epoch->alone);
+		fail_msg("%s: fresh %d aside '%s' alone %d", row->what, epoch->fresh, epoch->aside,
+		    epoch->alone);
 	if ((strcmp(epoch->uuid, UUID) == 0) == row->fresh)
 		fail_msg("%s: uuid %s", row->what, epoch->uuid);
 	assert_int_equal(epoch_ready(epoch, NULL), STORE_OK);
@@ -156,7 +167,7 @@ check_row(const struct store_dir *dir, const struct row *row)
 		epoch_put(dir, row->boot, row->clean, row->made);
 	if (row->live)
 		live_put(dir);
-	rc = epoch_enter_as(dir->path, "boot-b", &epoch, &why);
+	rc = enter(dir, "boot-b", &epoch, &why);
 	if (rc != row->want || (rc == STORE_BAD && why.text[0] == '\0'))
 		fail_msg("%s: got %d '%s'", row->what, (int)rc, why.text);
 	if (is_there(dir, "live") != row->live_after || asides(dir) != row->set_aside)
@@ -211,6 +222,25 @@ bad_files(void **state)
 	}
 }
 
+/* Until epoch_anew() everything stays as it was, so that a refusal can be repeated. */
+static void
+deciding_changes_nothing(void **state)
+{
+	const struct store_dir *dir = *state;
+
+	epoch_put(dir, "boot-a", 0, 1);
+	live_put(dir);
+	for (int i = 0; i < 3; i++) {
+		struct epoch epoch;
+
+		assert_int_equal(epoch_enter_as(dir->path, "boot-b", &epoch, NULL), STORE_OK);
+		assert_int_equal(epoch.fate, EPOCH_ASIDE);
+		assert_false(epoch.fresh);
+		assert_true(is_there(dir, "live/data.mdb") && epoch_says(dir, "boot boot-a"));
+		assert_int_equal(epoch_leave(&epoch, epoch.was_clean, NULL), STORE_OK);
+	}
+}
+
 static void
 one_aside_is_kept(void **state)
 {
@@ -222,8 +252,8 @@ one_aside_is_kept(void **state)
 
 		live_put(dir);
 		snprintf(boot, sizeof boot, "boot-%d", i);
-		assert_int_equal(epoch_enter_as(dir->path, boot, &epoch, NULL), STORE_OK);
-		assert_true(epoch.set_aside);
+		assert_int_equal(enter(dir, boot, &epoch, NULL), STORE_OK);
+		assert_true(is_there(dir, epoch.aside));
 		assert_int_equal(epoch_ready(&epoch, NULL), STORE_OK);
 		assert_int_equal(epoch_leave(&epoch, false, NULL), STORE_OK);
 		assert_int_equal(asides(dir), 1);
@@ -236,12 +266,10 @@ last_of_two(void *arg)
 	const struct store_dir *dir = arg;
 	struct epoch a, b;
 
-	if (epoch_enter_as(dir->path, "boot-b", &a, NULL) != STORE_OK ||
-	    epoch_ready(&a, NULL) != STORE_OK)
+	if (enter(dir, "boot-b", &a, NULL) != STORE_OK || epoch_ready(&a, NULL) != STORE_OK)
 		return 1;
 	live_put(dir);
-	if (epoch_enter_as(dir->path, "boot-b", &b, NULL) != STORE_OK ||
-	    epoch_ready(&b, NULL) != STORE_OK)
+	if (enter(dir, "boot-b", &b, NULL) != STORE_OK || epoch_ready(&b, NULL) != STORE_OK)
 		return 2;
 	if (!a.alone || b.alone)
 		return 3;
@@ -290,9 +318,9 @@ this_boot(void **state)
 	struct epoch a, b;
 	struct stat st;
 
-	assert_int_equal(epoch_enter(dir->path, &a, NULL), STORE_OK);
+	assert_int_equal(enter(dir, NULL, &a, NULL), STORE_OK);
 	epoch_leave(&a, false, NULL);
-	assert_int_equal(epoch_enter(dir->path, &b, NULL), STORE_OK);
+	assert_int_equal(enter(dir, NULL, &b, NULL), STORE_OK);
 	epoch_leave(&b, false, NULL);
 	assert_string_equal(a.boot, b.boot);
 	assert_true(strlen(a.boot) >= 32);
@@ -306,6 +334,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(decisions),
 	    cmocka_unit_test_setup_teardown(bad_files, store_dir_setup, store_dir_teardown),
+	    cmocka_unit_test_setup_teardown(
+	        deciding_changes_nothing, store_dir_setup, store_dir_teardown),
 	    cmocka_unit_test_setup_teardown(one_aside_is_kept, store_dir_setup, store_dir_teardown),
 	    cmocka_unit_test_setup_teardown(
 	        the_last_marks_clean, store_dir_setup, store_dir_teardown),
