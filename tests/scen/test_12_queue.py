@@ -8,6 +8,7 @@ import signal
 import time
 
 from lib.answers import error, hang, slow
+from lib.upstream import wait_until
 from lib.pool import K1, K2, key
 from test_10_pick import FLAT, together
 from test_60_workers import kill, worker_of
@@ -169,6 +170,7 @@ def test_a_killed_waiter_is_skipped(up, gate):
     finally:
         g.signal(signal.SIGCONT)
     assert a.status == 200
+    wait_until(lambda: up.requests[0].done_at, 2, "the provider has ended its first answer")
     assert up.requests[1].at - up.requests[0].done_at < 0.6
     assert order(up) == [0, 2]
     assert second[0].finish().end is None
