@@ -14,8 +14,8 @@ struct fcgi {
 	FCGX_Request request;
 	struct exchange exchange;
 	bool body_ended;
-	bool send_limited;        /* SO_SNDTIMEO is set */
-	size_t unlimited_bytes;   /* written before it was */
+	bool send_limited;      /* SO_SNDTIMEO is set */
+	size_t unlimited_bytes; /* written before it was */
 	int64_t client_timeout_ms;
 };
 

@@ -200,9 +200,10 @@ heed_ratio(struct settle_job *job)
 {
 	const struct conf_policy *policy = &settle_channel(job)->policy;
 	/* no more are remembered than ACCOUNT_WINDOW: they stand for a larger number */
-	unsigned calls, failures, n = policy->breaker.ratio_requests < ACCOUNT_WINDOW
-	                                  ? (unsigned)policy->breaker.ratio_requests
-	                                  : ACCOUNT_WINDOW;
+	unsigned calls, failures,
+	    n = policy->breaker.ratio_requests < ACCOUNT_WINDOW
+	            ? (unsigned)policy->breaker.ratio_requests
+	            : ACCOUNT_WINDOW;
 
 	if (policy->breaker.ratio <= 0 || job->change.breaker_opened || !job->change.new_incident)
 		return;

@@ -11,13 +11,14 @@
 
 /* What the strategies ask of an account; only what strategy_needs() names must be filled in. */
 struct strategy_facts {
-	uint32_t number, cursor; /* account numbers; cursor: picked last by round robin, UINT32_MAX = nobody */
-	size_t index;            /* in the configuration */
-	double weight, smooth;   /* smooth: the account's standing in the smooth round robin */
+	uint32_t number,
+	    cursor;   /* account numbers; cursor: picked last by round robin, UINT32_MAX = nobody */
+	size_t index; /* in the configuration */
+	double weight, smooth; /* smooth: the account's standing in the smooth round robin */
 	unsigned in_flight;
 	double tokens_today, requests_today;
-	double latency_ms;       /* mean of its successes; 0 = none yet */
-	double quota_left;       /* tokens or share; negative = no quota */
+	double latency_ms; /* mean of its successes; 0 = none yet */
+	double quota_left; /* tokens or share; negative = no quota */
 };
 
 enum strategy_need {

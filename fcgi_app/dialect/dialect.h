@@ -35,23 +35,23 @@ enum dialect_part {
 /* What is gathered over one answer, streamed or plain. */
 struct dialect_tap {
 	struct dialect_usage usage;
-	bool finished;          /* a finish reason was seen */
-	bool ended;             /* the terminal event was seen: what follows it is PART_NOTHING */
-	bool content;           /* some content was seen */
-	size_t content_bytes;   /* of text seen, for estimates */
-	unsigned invalid;       /* events that were not JSON: the last one may be a torn one */
+	bool finished;        /* a finish reason was seen */
+	bool ended;           /* the terminal event was seen: what follows it is PART_NOTHING */
+	bool content;         /* some content was seen */
+	size_t content_bytes; /* of text seen, for estimates */
+	unsigned invalid;     /* events that were not JSON: the last one may be a torn one */
 	char finish[32];
-	char model[128];        /* as the answer names it */
+	char model[128]; /* as the answer names it */
 };
 
 struct dialect_request; /* read.h */
 
 struct dialect {
-	const char *name;       /* "chat" */
-	const char *path;       /* below base_url: "/chat/completions" */
-	bool judged;            /* feeds health; false: 404, 405, 501 are the caller's fault */
-	bool streams;           /* "stream": true has a meaning */
-	bool usage_option;      /* stream_options.include_usage exists */
+	const char *name;  /* "chat" */
+	const char *path;  /* below base_url: "/chat/completions" */
+	bool judged;       /* feeds health; false: 404, 405, 501 are the caller's fault */
+	bool streams;      /* "stream": true has a meaning */
+	bool usage_option; /* stream_options.include_usage exists */
 	/* What this API asks of a request beside what dialect_read(), who calls it, asks of all. */
 	enum err (*check)(const struct dialect_request *request, struct why *why);
 	/*
@@ -67,10 +67,10 @@ struct dialect {
 	 * An error document, and an error event, in this API's shape. Type NULL: the one that goes
 	 * with the status; code NULL: none.
 	 */
-	void (*error_body)(struct buf *out, int status, const char *type, const char *code,
-	    struct span message);
-	void (*error_event)(struct buf *out, int status, const char *type, const char *code,
-	    struct span message);
+	void (*error_body)(
+	    struct buf *out, int status, const char *type, const char *code, struct span message);
+	void (*error_event)(
+	    struct buf *out, int status, const char *type, const char *code, struct span message);
 };
 
 extern const struct dialect dialect_chat;

@@ -20,10 +20,11 @@
  */
 struct dialect_request {
 	struct span body;
-	struct scan_value model;          /* not empty, no control characters; absent where allowed */
-	struct scan_value stream;         /* true, false, null; checked where the dialect streams */
+	struct scan_value model;  /* not empty, no control characters; absent where allowed */
+	struct scan_value stream; /* true, false, null; checked where the dialect streams */
 	struct scan_value stream_options; /* object, null; checked where the dialect has it */
-	struct scan_value include_usage;  /* in stream_options: true, false, null; checked likewise */
+	struct scan_value
+	    include_usage; /* in stream_options: true, false, null; checked likewise */
 	struct scan_value max_tokens, max_completion_tokens, n, user;
 	struct scan_value messages, prompt, input; /* as the dialect's check() wants them */
 	/* keys of a session and of a task */
