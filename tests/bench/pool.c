@@ -266,7 +266,7 @@ many(struct bench *b, struct shared *shared)
 		if (shared->longest_us[i] > longest)
 			longest = shared->longest_us[i];
 	}
-	printf("%u processes, 100 accounts, with sessions: %.0f pairs/s, longest pair %.1f ms, "
+	printf("%d processes, 100 accounts, with sessions: %.0f pairs/s, longest pair %.1f ms, "
 	       "slowest/fastest %.2f\n",
 	    MANY, sum * 1e3 / MANY_MS, longest / 1e3, (double)least / most);
 }
