@@ -137,7 +137,7 @@ spoil_uuid(const struct store_dir *dir, const char *file)
 	(void)file;
 	assert_int_equal(pread(fd, &digit, 1, 14), 1);
 	close(fd);
-	store_dir_flip(dir, "epoch", 14, digit == '0' ? '0' ^ '1' : digit ^ '0');
+	store_dir_flip(dir, "epoch", 14, (unsigned char)(digit == '0' ? '0' ^ '1' : digit ^ '0'));
 }
 
 typedef void spoil_fn(const struct store_dir *dir, const char *file);
