@@ -90,21 +90,25 @@ void
 answer_give_up(struct serve_job *j)
 {
 	struct wall_ms now = clock_wall();
-	struct walk_end end = (note_others(j, now), walk_end(&j->walk, now));
 	struct forward_outcome *o = &j->walk.outcome;
-	struct respond_error error = {
+	struct respond_error error;
+	struct respond_head head;
+	struct walk_end end;
+
+	note_others(j, now);
+	end = walk_end(&j->walk, now);
+	error = (struct respond_error){
 	    .status = end.status,
 	    .code = end.code,
 	    .message = text_span(end.message),
 	    .retry_after_s = client_retry_after(&end, o),
 	    .no_retry = end.no_retry,
 	};
-	struct respond_head head = {
+	head = (struct respond_head){
 	    .status = end.status,
 	    .content_type = o->content_type.n > 0 ? o->content_type : SPAN("application/json"),
 	    .retry_after_s = error.retry_after_s,
 	};
-
 	j->record.outcome = end.code == NULL ? "client" : end.code;
 	if (end.code == NULL)
 		respond_whole(&j->respond, &head, o->body);

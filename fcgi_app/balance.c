@@ -11,7 +11,6 @@
 
 #define BATCH 16
 #define BEGIN_MS 20000 /* nobody is asked later in a run: well within the job's lease */
-#define MOST_CREDITS 1e12
 
 bool
 balance_is_wanted(const struct conf *conf)
@@ -51,7 +50,7 @@ balance_read(struct arena *arena, struct span body, struct span pointer, int64_t
 	double credits;
 
 	if (json_parse(arena, body, &doc, NULL) != ERR_OK ||
-	    !json_real(json_pointer(doc, pointer), "", &credits) || credits > MOST_CREDITS)
+	    !json_real(json_pointer(doc, pointer), "", &credits) || credits > BALANCE_MOST)
 		return false;
 	*micros_out = credits > 0 ? (int64_t)(credits * 1e6 + 0.5) : 0;
 	return true;

@@ -17,6 +17,7 @@
 
 #define BALANCE_TRIES 6
 #define BALANCE_RETRY_MS 300000
+#define BALANCE_MOST 1e12 /* credits beyond it are a mistake */
 
 /* Does any channel want it? */
 bool balance_is_wanted(const struct conf *conf);

@@ -30,9 +30,6 @@ fill(struct choose *c, const struct pool_seat *seat, const struct account_row *r
 		candidate->rank = rank_of(c, seat);
 }
 
-typedef void visit_fn(
-    struct choose *c, const struct pool_seat *seat, const struct account_row *row);
-
 /* Why the session's account does not serve this request, in the words of sticky.h. */
 static void
 note_trouble(struct choose *c, enum score_out out)
@@ -123,6 +120,9 @@ visit_show(struct choose *c, const struct pool_seat *seat, const struct account_
 		seen.share = score_share(&c->board, &seen.candidate);
 	c->show(&seen, c->show_arg);
 }
+
+typedef void visit_fn(
+    struct choose *c, const struct pool_seat *seat, const struct account_row *row);
 
 /* Rows are read where they lie in the map: nothing may be written between. */
 static inline __attribute__((always_inline)) enum store_rc
@@ -399,7 +399,6 @@ choose_account(struct choose *c, struct choose_one *choice_out)
 	return rc;
 }
 
-/* What the strategy, the breaker and the prices remember of this pick. */
 enum store_rc
 choose_remember(struct choose *c, const struct choose_one *choice, uint32_t number)
 {

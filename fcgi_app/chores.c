@@ -283,9 +283,7 @@ run_one(struct serve *s, const struct chore *chore, struct wall_ms now)
 		return false;
 	chore->run(&run);
 	run.now = clock_wall();
-	if (env_update(s->env, done, &run) != STORE_OK)
-		return false;
-	return true;
+	return env_update(s->env, done, &run) == STORE_OK;
 }
 
 unsigned

@@ -35,8 +35,6 @@ may_enter(struct serve_job *j)
 	const struct endpoint *endpoint = j->rq.endpoint;
 	enum access_answer answer;
 
-	j->explain = wants_explain(j);
-
 	if (endpoint != NULL && endpoint->who == ENDPOINT_ANYONE)
 		return true;
 	answer = access_client(j->s->conf, j->x, &j->rq.client);
@@ -113,6 +111,7 @@ front_admit(struct serve_job *j)
 		    j, 503, "misconfigured", "the gateway is not set up safely, see its log");
 		return false;
 	}
+	j->explain = wants_explain(j);
 	if (!may_enter(j))
 		return false;
 	if (j->rq.endpoint == NULL) {

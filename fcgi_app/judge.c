@@ -316,7 +316,6 @@ judge_candidate(struct judge *j, const struct pool_seat *seat, const struct acco
 	c->errors = row->errors;
 }
 
-/* At most one probe of a resting account at a time on a channel, over all processes. */
 bool
 judge_probe_runs(const struct judge *j)
 {

@@ -87,7 +87,7 @@ struct pick_reason {
 	struct breaker_change breaker; /* what the look at the channel's breaker did */
 	unsigned nevents;
 	struct journal_row events[PICK_EVENTS_MAX];
-	struct queue_wake wake; /* for pick_wake() */
+	struct queue_wake wake; /* whom pick_take() and pick_leave() wake once they are committed */
 };
 
 enum err pick_take(struct env *env, const struct slot *slot, const struct pick_wish *wish,
@@ -98,7 +98,7 @@ enum err pick_take(struct env *env, const struct slot *slot, const struct pick_w
 enum err pick_leave(struct env *env, const struct slot *slot, const struct pick_wish *wish,
     struct why *why) MUST_CHECK;
 
-/* Without taking anything: the reason and the number of accounts that could be had (healthz, models). */
+/* Without taking anything: the reason, and in its out[] how many accounts could be had. */
 enum store_rc pick_look(struct txn *txn, const struct slot *slot, const struct pick_wish *wish,
     struct wall_ms now, struct pick_reason *reason_out) STORE_MUST_CHECK;
 

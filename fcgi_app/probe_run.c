@@ -352,8 +352,9 @@ ask(struct serve *s, const struct target *t, struct classify_finding *finding)
 	if (answer.transport == TRANSPORT_REUSED && !answer.interrupted)
 		errand_run(s, &call, &answer); /* nobody's failure */
 	answer.body = probe_text(answer.body);
-	shaped = t->way == PROBE_CHAT ? probe_is_chat(s->arena, channel->wire, answer.body)
-	                              : answer.body.n > 0 && strchr("{[", answer.body.p[0]) != NULL;
+	shaped = t->way == PROBE_CHAT
+	             ? probe_is_chat(s->arena, channel->wire, answer.body)
+	             : text_starts(answer.body, "{") || text_starts(answer.body, "[");
 	*finding = (struct classify_finding){.verdict = VERDICT_OK, .status = answer.status};
 	if (answer.transport != TRANSPORT_OK || answer.status < 200 || answer.status > 299 ||
 	    !shaped)

@@ -199,12 +199,10 @@ static void
 heed_ratio(struct settle_job *job)
 {
 	const struct conf_policy *policy = &settle_channel(job)->policy;
-	/* no more are remembered than ACCOUNT_WINDOW: they stand for a larger number */
-	unsigned calls, failures,
-	    n = policy->breaker.ratio_requests < ACCOUNT_WINDOW
-	            ? (unsigned)policy->breaker.ratio_requests
-	            : ACCOUNT_WINDOW;
+	unsigned calls, failures, n = ACCOUNT_WINDOW; /* more are not remembered */
 
+	if (policy->breaker.ratio_requests < n)
+		n = (unsigned)policy->breaker.ratio_requests;
 	if (policy->breaker.ratio <= 0 || job->change.breaker_opened || !job->change.new_incident)
 		return;
 	account_window(&job->stat, n, &calls, &failures);
@@ -222,7 +220,6 @@ count_failure(struct settle_job *job, const struct verdict_row *row)
 	note_failure(job, row);
 	if (row->counts) {
 		bool network = verdict == VERDICT_NETWORK || verdict == VERDICT_AUTH_FAILED;
-
 		struct health_time time = job->time;
 
 		/* a probe made while resting never escalates: it is part of the incident it probes */

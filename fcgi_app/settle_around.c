@@ -143,7 +143,6 @@ charge(struct txn *txn, struct settle_job *job)
 	return rc;
 }
 
-/* All that is not the account's own row. */
 enum store_rc
 settle_around(struct txn *txn, struct settle_job *job)
 {

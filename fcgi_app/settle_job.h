@@ -6,7 +6,6 @@
 
 #include "settle.h"
 
-/* One settlement on its way through the transaction. */
 struct settle_job {
 	const struct slot *slot;
 	const struct pool *pool;

@@ -11,9 +11,9 @@
 
 /* What the strategies ask of an account; only what strategy_needs() names must be filled in. */
 struct strategy_facts {
-	uint32_t number,
-	    cursor;   /* account numbers; cursor: picked last by round robin, UINT32_MAX = nobody */
-	size_t index; /* in the configuration */
+	uint32_t number; /* of the account */
+	uint32_t cursor; /* of the account that round robin picked last; UINT32_MAX = nobody */
+	size_t index;    /* in the configuration */
 	double weight, smooth; /* smooth: the account's standing in the smooth round robin */
 	unsigned in_flight;
 	double tokens_today, requests_today;

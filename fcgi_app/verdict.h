@@ -1,7 +1,7 @@
 /*
  * verdict - what an upstream's answer means: one enum, and one row for each that says what follows from it.
  *
- * classify.c finds the verdict; settle.c and serve.c obey the row. Reading the table in verdict.c answers every
+ * classify.c finds the verdict; settle.c and walk.c obey the row. Reading the table in verdict.c answers every
  * "what happens when".
  *
  * Source    SPEC.md section 6

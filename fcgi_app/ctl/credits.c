@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#define MOST_CREDITS 1e12
-
 static enum store_rc
 write_word(struct txn *txn, void *arg)
 {
@@ -20,7 +18,7 @@ read_number(const char *word, int64_t *micros_out)
 {
 	double credits;
 
-	if (!quantity_real(text_span(word), &credits) || credits < 0 || credits > MOST_CREDITS)
+	if (!quantity_real(text_span(word), &credits) || credits < 0 || credits > BALANCE_MOST)
 		return false;
 	*micros_out = (int64_t)(credits * 1e6 + 0.5);
 	return true;

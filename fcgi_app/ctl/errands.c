@@ -4,6 +4,7 @@
 #include "base/emit.h"
 #include "base/sandbox.h"
 #include "chores.h"
+#include "ctl/args.h"
 #include "ctl/attach.h"
 #include "probe_run.h"
 #include "store/tally.h"
@@ -157,34 +158,15 @@ probe_all(struct ctl *ctl, struct shift *shift, struct emit *e, bool chat)
 				probe_one(ctl, shift, e, chat, c, i);
 }
 
-/* Take the options off the words; the rest are accounts. -1: usage. */
-static int
-read_words(struct ctl *ctl, int argc, char **argv, bool *chat)
-{
-	int n = 0;
-
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--json") == 0)
-			ctl->json = true;
-		else if (strcmp(argv[i], "--models") == 0)
-			*chat = false;
-		else if (argv[i][0] == '-')
-			return -1;
-		else
-			argv[n++] = argv[i];
-	}
-	return n;
-}
-
 static bool
-probe_named(struct ctl *ctl, struct shift *shift, struct emit *e, bool chat, int n, char **names)
+probe_named(struct ctl *ctl, struct shift *shift, struct emit *e, bool chat, char **names)
 {
 	bool ok = true;
 
-	for (int i = 0; i < n; i++) {
+	for (; *names != NULL; names++) {
 		size_t c, at;
 
-		if (attach_find(ctl, &shift->a, names[i], &c, &at))
+		if (attach_find(ctl, &shift->a, *names, &c, &at))
 			probe_one(ctl, shift, e, chat, c, at);
 		else
 			ok = false;
@@ -195,25 +177,23 @@ probe_named(struct ctl *ctl, struct shift *shift, struct emit *e, bool chat, int
 int
 errands_probe_run(struct ctl *ctl, int argc, char **argv)
 {
-	bool chat = true, ok = true;
-	int n = read_words(ctl, argc, argv, &chat);
+	bool models = false, ok = true;
+	const struct args_option options[] = {{.name = "--models", .flag = &models}};
 	struct shift shift;
 	struct buf out;
 	struct emit e;
 
-	if (n < 0) {
-		fprintf(ctl->err, "usage: sluicectl probe [ACCOUNT...] [--models] [--json]\n");
+	if (!args_read(ctl, &argc, argv, options, NELEM(options)))
 		return CTL_USAGE;
-	}
 	if (!shift_begin(ctl, &shift))
 		return CTL_FAILED;
 	buf_init(&out, OUTPUT_MAX);
 	emit_init(&e, &out);
 	emit_array(&e, NULL);
-	if (n == 0)
-		probe_all(ctl, &shift, &e, chat);
+	if (argc == 1)
+		probe_all(ctl, &shift, &e, !models);
 	else
-		ok = probe_named(ctl, &shift, &e, chat, n, argv);
+		ok = probe_named(ctl, &shift, &e, !models, argv + 1);
 	emit_end(&e);
 	if (ctl->json)
 		fprintf(ctl->out, "%.*s\n", (int)out.n, out.p);
@@ -223,27 +203,14 @@ errands_probe_run(struct ctl *ctl, int argc, char **argv)
 	return ok ? CTL_DONE : CTL_FAILED;
 }
 
-static bool
-only_json(struct ctl *ctl, int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--json") != 0)
-			return false;
-		ctl->json = true;
-	}
-	return true;
-}
-
 int
 errands_tick_run(struct ctl *ctl, int argc, char **argv)
 {
 	struct shift shift;
 	unsigned jobs = 0, n = 1;
 
-	if (!only_json(ctl, argc, argv)) {
-		fprintf(ctl->err, "usage: sluicectl tick [--json]\n");
+	if (!args_only(ctl, argc, argv, NULL, 0))
 		return CTL_USAGE;
-	}
 	if (!shift_begin(ctl, &shift))
 		return CTL_FAILED;
 	chores_degraded(&shift.serve, clock_wall());
@@ -281,25 +248,32 @@ write_degrade(struct txn *txn, void *arg)
 	return tally_set(txn, TALLY_DEGRADE, d->order);
 }
 
-/* The word on the command line; false: there is none, or it is not known (usage). */
+/* The word on the command line; false: there is none such. */
 static bool
-read_order(struct ctl *ctl, int argc, char **argv, struct degrade *d)
+read_order(const char *word, struct degrade *d)
 {
-	for (int i = 1; i < argc; i++) {
-		size_t at = 0;
-
-		if (strcmp(argv[i], "--json") == 0) {
-			ctl->json = true;
-			continue;
+	d->set = word != NULL;
+	for (size_t at = 0; d->set && at < NELEM(orders); at++)
+		if (strcmp(word, orders[at]) == 0) {
+			d->order = at;
+			return true;
 		}
-		while (at < NELEM(orders) && strcmp(argv[i], orders[at]) != 0)
-			at++;
-		if (at == NELEM(orders) || d->set)
-			return false;
-		d->order = at;
-		d->set = true;
-	}
-	return true;
+	return !d->set;
+}
+
+static void
+print_degrade(struct ctl *ctl, const struct degrade *d)
+{
+	const char *order = orders[d->order % NELEM(orders)];
+
+	if (ctl->json)
+		fprintf(ctl->out, "{\"degrade\":\"%s\",\"degraded\":%s}\n", order,
+		    d->now ? "true" : "false");
+	else
+		fprintf(ctl->out, "degrade %s%s\n", order,
+		    d->set   ? ""
+		    : d->now ? ": requests are refused"
+		             : ": requests are served");
 }
 
 int
@@ -309,7 +283,9 @@ errands_degrade_run(struct ctl *ctl, int argc, char **argv)
 	struct attach a;
 	enum store_rc rc;
 
-	if (!read_order(ctl, argc, argv, &d)) {
+	if (!args_read(ctl, &argc, argv, NULL, 0))
+		return CTL_USAGE;
+	if (argc > 2 || !read_order(argv[1], &d)) {
 		fprintf(ctl->err, "usage: sluicectl degrade [on | off | auto] [--json]\n");
 		return CTL_USAGE;
 	}
@@ -318,16 +294,10 @@ errands_degrade_run(struct ctl *ctl, int argc, char **argv)
 	rc = d.set ? env_update(a.env, write_degrade, &d) : STORE_OK;
 	if (rc == STORE_OK)
 		rc = env_view(a.env, read_degrade, &d);
-	if (rc != STORE_OK)
-		fprintf(ctl->err, "sluicectl: %s\n", env_error(a.env));
-	else if (ctl->json)
-		fprintf(ctl->out, "{\"degrade\":\"%s\",\"degraded\":%s}\n",
-		    orders[d.order % NELEM(orders)], d.now ? "true" : "false");
+	if (rc == STORE_OK)
+		print_degrade(ctl, &d);
 	else
-		fprintf(ctl->out, "degrade %s%s\n", orders[d.order % NELEM(orders)],
-		    d.set   ? ""
-		    : d.now ? ": requests are refused"
-		            : ": requests are served");
+		fprintf(ctl->err, "sluicectl: %s\n", env_error(a.env));
 	attach_close(&a);
 	return rc == STORE_OK ? CTL_DONE : CTL_FAILED;
 }

@@ -4,30 +4,15 @@
 #include "base/date.h"
 #include "base/emit.h"
 #include "base/json.h"
+#include "ctl/args.h"
 #include "ctl/human.h"
 #include "store/journal.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define OUTPUT_MAX (256u << 20)
 #define EVENTS_DEFAULT 20
-
-/* --json anywhere behind the command; false: unknown option or word. */
-static bool
-only_json(struct ctl *ctl, int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--json") != 0) {
-			fprintf(
-			    ctl->err, "sluicectl: '%s' is not known here; see --help\n", argv[i]);
-			return false;
-		}
-		ctl->json = true;
-	}
-	return true;
-}
 
 static const char *
 paint(const struct ctl *ctl, const char *state)
@@ -180,7 +165,7 @@ show_status_run(struct ctl *ctl, int argc, char **argv)
 	struct attach a;
 	int status;
 
-	if (!only_json(ctl, argc, argv))
+	if (!args_only(ctl, argc, argv, NULL, 0))
 		return CTL_USAGE;
 	if (!attach_open(ctl, &a, false))
 		return CTL_FAILED;
@@ -205,7 +190,7 @@ show_account_one(struct ctl *ctl, int argc, char **argv)
 	size_t channel, account;
 	int status = CTL_FAILED;
 
-	if (argc < 2 || !only_json(ctl, argc - 1, argv + 1)) {
+	if (!args_read(ctl, &argc, argv, NULL, 0) || argc != 2) {
 		fprintf(ctl->err, "usage: sluicectl account show ID [--json]\n");
 		return CTL_USAGE;
 	}
@@ -315,33 +300,17 @@ print_events(struct ctl *ctl, const struct event_list *list)
 	buf_release(&out);
 }
 
-static bool
-events_options(struct ctl *ctl, int argc, char **argv, int64_t *keep)
-{
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--json") == 0) {
-			ctl->json = true;
-		} else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc &&
-		           text_i64(text_span(argv[i + 1]), 1, JOURNAL_KEEP, keep)) {
-			i++;
-		} else {
-			fprintf(ctl->err, "usage: sluicectl events [-n 1..%d] [--json]\n",
-			    JOURNAL_KEEP);
-			return false;
-		}
-	}
-	return true;
-}
-
 int
 show_events_run(struct ctl *ctl, int argc, char **argv)
 {
 	struct event_list list = {.n = 0};
 	struct attach a;
 	int64_t keep = EVENTS_DEFAULT;
+	const struct args_option options[] = {
+	    {.name = "-n", .number = &keep, .min = 1, .max = JOURNAL_KEEP}};
 	enum store_rc rc;
 
-	if (!events_options(ctl, argc, argv, &keep))
+	if (!args_only(ctl, argc, argv, options, NELEM(options)))
 		return CTL_USAGE;
 	if (!attach_open(ctl, &a, false))
 		return CTL_FAILED;
@@ -364,7 +333,7 @@ show_events_run(struct ctl *ctl, int argc, char **argv)
 int
 show_version_run(struct ctl *ctl, int argc, char **argv)
 {
-	if (!only_json(ctl, argc, argv))
+	if (!args_only(ctl, argc, argv, NULL, 0))
 		return CTL_USAGE;
 	fprintf(ctl->out, ctl->json ? "{\"version\":\"%s\"}\n" : "sluicectl %s\n", SLUICE_VERSION);
 	return CTL_DONE;

@@ -442,8 +442,6 @@ def test_the_ledger_is_the_sum_of_outcomes(up, gate):
         **CALM,
         **FLAT,
     )
-    if g.ctl("usage", "--help", check=False).returncode != 0:
-        pytest.skip("sluicectl usage is not built yet")
 
     def one(i, n):
         who, model = f"c{i % 3}", f"m{n % 2}"
