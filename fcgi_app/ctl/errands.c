@@ -302,6 +302,17 @@ read_order(struct ctl *ctl, int argc, char **argv, struct degrade *d)
 	return true;
 }
 
+/* Write the word where there is one, and read what holds. */
+static enum store_rc
+degrade_apply(struct ctl *ctl, const struct attach *a, struct degrade *d)
+{
+	enum store_rc rc = d->set ? env_update(a->env, write_degrade, d) : STORE_OK;
+
+	if (rc == STORE_OK && d->set)
+		attach_save(ctl, a, NULL, 0);
+	return rc == STORE_OK ? env_view(a->env, read_degrade, d) : rc;
+}
+
 int
 errands_degrade_run(struct ctl *ctl, int argc, char **argv)
 {
@@ -315,9 +326,7 @@ errands_degrade_run(struct ctl *ctl, int argc, char **argv)
 	}
 	if (!attach_open(ctl, &a, false))
 		return CTL_FAILED;
-	rc = d.set ? env_update(a.env, write_degrade, &d) : STORE_OK;
-	if (rc == STORE_OK)
-		rc = env_view(a.env, read_degrade, &d);
+	rc = degrade_apply(ctl, &a, &d);
 	if (rc != STORE_OK)
 		fprintf(ctl->err, "sluicectl: %s\n", env_error(a.env));
 	else if (ctl->json)
