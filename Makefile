@@ -80,6 +80,11 @@ $(B)/unit/%: tests/unit/%.c $(UNIT_LIB) $(B)/libsluice.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(UNIT_LIB) $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
 
+$(B)/bench/pool: tests/bench/pool.c $(B)/libsluice.a
+	$(call say,BENCH,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -Itests -o $@ $^ $(LDFLAGS) $(LIBS)
+
 $(B)/fuzz/%: tests/fuzz/%.c
 	$(call say,FUZZ,$<)
 	$(Q)mkdir -p $(@D)
@@ -152,8 +157,9 @@ format-check:
 	clang-format --dry-run -Werror $(C_FILES)
 
 .PHONY: bench
-bench: all ## figures, side by side, on loopback (about 5 minutes)
-	SLUICE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
+bench: all $(B)/bench/pool ## figures, side by side, on loopback (about 5 minutes)
+	@SLUICE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
+	@$(B)/bench/pool
 
 .PHONY: install
 install: all ## into PREFIX (default /usr/local), below DESTDIR

@@ -76,7 +76,7 @@ visit_judge(struct choose *c, const struct pool_seat *seat, const struct account
 		c->j.reason.out[out]++;
 		return;
 	}
-	judge_candidate(&c->j, seat, row, &candidate);
+	judge_standing(&c->j, seat, row, &candidate);
 	score_survey(&c->board, &candidate);
 }
 
@@ -138,14 +138,9 @@ each_account(struct choose *c, visit_fn *visit)
 			return rc;
 		if (n > c->j.pc->top - first)
 			n = c->j.pc->top - first;
-		for (unsigned i = 0; i < n; i++) {
-			struct account_row row;
-
-			if (c->j.pc->seats[first + i].index == UINT32_MAX)
-				continue;
-			account_copy(&row, rows, i);
-			visit(c, &c->j.pc->seats[first + i], &row);
-		}
+		for (unsigned i = 0; i < n; i++)
+			if (c->j.pc->seats[first + i].index != UINT32_MAX)
+				visit(c, &c->j.pc->seats[first + i], account_at(rows, i));
 	}
 	return STORE_OK;
 }

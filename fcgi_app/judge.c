@@ -283,23 +283,31 @@ quota_factor(struct judge *j, const struct pool_seat *seat, uint32_t number)
 }
 
 void
+judge_standing(struct judge *j, const struct pool_seat *seat, const struct account_row *row,
+    struct score_candidate *c)
+{
+	uint32_t number = (uint32_t)(seat - j->pc->seats);
+
+	c->priority = seat->priority;
+	c->cost_tier = j->tiers ? (uint8_t)price_tier(&j->prices, number) : 0;
+	c->bound = j->count_bound && j->pc->bound[number] > 0;
+	c->credits_micros =
+	    row->credits_micros != ACCOUNT_NO_CREDITS ? row->credits_micros : seat->credits_micros;
+	c->has_credits = c->credits_micros != ACCOUNT_NO_CREDITS;
+}
+
+void
 judge_candidate(struct judge *j, const struct pool_seat *seat, const struct account_row *row,
     struct score_candidate *c)
 {
-	const struct conf_account *account = &j->channel->accounts[seat->index];
 	uint32_t number = (uint32_t)(seat - j->pc->seats);
-	bool stored = row->credits_micros != ACCOUNT_NO_CREDITS;
 
+	judge_standing(j, seat, row, c);
 	c->account = seat->index;
-	c->id = account->id;
-	c->priority = account->priority;
-	c->weight = account->weight;
+	c->id = seat->id;
+	c->weight = seat->weight;
 	c->factor = seat->metered ? quota_factor(j, seat, number) : 1;
 	c->rank = 0;
-	c->cost_tier = j->tiers ? (uint8_t)price_tier(&j->prices, number) : 0;
-	c->bound = j->count_bound && j->pc->bound[number] > 0;
-	c->has_credits = stored || account->has_credits;
-	c->credits_micros = stored ? row->credits_micros : account->credits_micros;
 	c->picked.v = row->flags & ACCOUNT_PICKED ? row->picked_ms : 0;
 	c->picked_txn = row->picked_txn;
 	if (j->pc->in_flight[number] > 0)

@@ -64,6 +64,9 @@ void judge_close(struct judge *j);
 /* SCORE_IN, or why it is out. */
 enum score_out judge_account(
     struct judge *j, const struct pool_seat *seat, const struct account_row *row);
+/* What score_survey() reads of a candidate, and nothing else: a long channel is looked at twice. */
+void judge_standing(struct judge *j, const struct pool_seat *seat, const struct account_row *row,
+    struct score_candidate *c);
 void judge_candidate(struct judge *j, const struct pool_seat *seat, const struct account_row *row,
     struct score_candidate *c);
 

@@ -92,6 +92,10 @@ seat_of(const struct conf_channel *channel, uint32_t index)
 	                 ? (uint32_t)account->max_in_flight
 	                 : 0,
 	    .off = !account->enabled,
+	    .id = account->id,
+	    .priority = account->priority,
+	    .weight = account->weight,
+	    .credits_micros = account->has_credits ? account->credits_micros : ACCOUNT_NO_CREDITS,
 	    .picky = account->models.n > 0,
 	    .weightless = account->weight <= 0,
 	    .metered = account->quota.total_tokens > 0 || account->quota.rpm > 0 ||

@@ -17,8 +17,12 @@
 struct pool_seat {
 	uint32_t index; /* in conf_channel.accounts; UINT32_MAX: not configured */
 	uint32_t limit; /* in flight; 0 = none */
-	bool off;       /* enabled: false */
-	bool picky;     /* has patterns for models */
+	struct span id;
+	int64_t priority;
+	double weight;
+	int64_t credits_micros; /* as configured; ACCOUNT_NO_CREDITS: not said */
+	bool off;               /* enabled: false */
+	bool picky;             /* has patterns for models */
 	bool weightless;
 	bool metered; /* has a quota */
 };

@@ -170,25 +170,29 @@ before(const struct score_entry *a, const struct score_entry *b)
 }
 
 static void
-offer_adaptive(struct score_board *board, const struct score_candidate *candidate)
+insert(struct score_board *board, const struct score_entry *entry)
 {
-	struct score_terms terms = score_terms(board, candidate);
-	struct score_entry entry;
-	unsigned at;
+	unsigned at = board->n;
 
-	if (board->n == board->rule->shortlist &&
-	    terms.weight < board->best[board->n - 1].terms.weight)
-		return; /* the common case of a long scan */
-	entry = (struct score_entry){*candidate, terms};
-	for (at = board->n; at > 0 && before(&entry, &board->best[at - 1]); at--)
-		continue;
+	while (at > 0 && before(entry, &board->best[at - 1]))
+		at--;
 	if (at == board->rule->shortlist)
 		return;
 	if (board->n < board->rule->shortlist)
 		board->n++;
 	memmove(
 	    &board->best[at + 1], &board->best[at], (board->n - 1 - at) * sizeof board->best[0]);
-	board->best[at] = entry;
+	board->best[at] = *entry;
+}
+
+static void
+offer_adaptive(struct score_board *board, const struct score_candidate *candidate)
+{
+	struct score_terms terms = score_terms(board, candidate);
+
+	if (board->n < board->rule->shortlist ||
+	    terms.weight >= board->best[board->n - 1].terms.weight)
+		insert(board, &(struct score_entry){*candidate, terms});
 }
 
 static void

@@ -109,6 +109,7 @@ struct score_board {
 /* `random` is uniform over 64 bits. */
 void score_begin(
     struct score_board *board, const struct score_rule *rule, struct wall_ms now, uint64_t random);
+/* Reads `priority`, `cost_tier`, `bound`, `has_credits` and `credits_micros` only. */
 void score_survey(struct score_board *board, const struct score_candidate *candidate);
 /* `explore`: the unmeasured tier although a free one has somebody; `prefer_unbound`: see above. */
 void score_close(struct score_board *board, bool explore, bool prefer_unbound);

@@ -89,11 +89,18 @@ enum store_rc account_note_put(
     struct txn *txn, struct account_ref ref, const struct account_note *note) STORE_MUST_CHECK;
 
 /*
- * The rows of one shard as they lie in the map: good until the next write of this transaction, and not aligned, so
- * account_copy() them one by one. *n_out is 0 where the shard is missing. For scanning a channel.
+ * The rows of one shard as they lie in the map: good until the next write of this transaction; see
+ * account_at() and account_copy(). *n_out is 0 where the shard is missing. For scanning a channel.
  */
 enum store_rc account_shard(struct txn *txn, uint16_t channel, uint32_t shard,
     const char **rows_out, unsigned *n_out) STORE_MUST_CHECK;
+
+/* Aligned as the row's type says, which is how LMDB lays values out. */
+static inline const struct account_row *
+account_at(const char *rows, unsigned at)
+{
+	return (const struct account_row *)(const void *)(rows + at * sizeof(struct account_row));
+}
 
 static inline void
 account_copy(struct account_row *row_out, const char *rows, unsigned at)

@@ -131,8 +131,13 @@ spoil_rows(const struct store_dir *dir, const char *file)
 static void
 spoil_uuid(const struct store_dir *dir, const char *file)
 {
+	char digit;
+	int fd = open(store_dir_file(dir, "epoch"), O_RDONLY);
+
 	(void)file;
-	store_dir_flip(dir, "epoch", 14, 0x01);
+	assert_int_equal(pread(fd, &digit, 1, 14), 1);
+	close(fd);
+	store_dir_flip(dir, "epoch", 14, digit == '0' ? '0' ^ '1' : digit ^ '0');
 }
 
 typedef void spoil_fn(const struct store_dir *dir, const char *file);
