@@ -5,7 +5,6 @@
 #include "ctl/attach.h"
 #include "ctl/credits.h"
 #include "ctl/show.h"
-#include "store/book.h"
 #include "store/cooldown.h"
 #include "store/journal.h"
 
@@ -165,14 +164,11 @@ read_targets(struct ctl *ctl, const struct attach *a, enum health_order verb, ch
 	return CTL_DONE;
 }
 
-/* An operator's word outlives a power cut. */
-static bool
-save_targets(const struct order *o)
+static void
+save_targets(struct ctl *ctl, const struct order *o)
 {
 	struct account_ref *refs = calloc(o->targets.n, sizeof *refs);
-	struct book_report report;
 	size_t n = 0;
-	bool ok;
 
 	if (refs == NULL)
 		die("no memory");
@@ -180,9 +176,8 @@ save_targets(const struct order *o)
 		if (pool_has(o->attach->pool, o->targets.at[i].channel, o->targets.at[i].account))
 			refs[n++] = pool_ref(
 			    o->attach->pool, o->targets.at[i].channel, o->targets.at[i].account);
-	ok = book_save_now(o->attach->env, refs, n, &report) == STORE_OK;
+	attach_save(ctl, o->attach, refs, n);
 	free(refs);
-	return ok;
 }
 
 static int
@@ -201,10 +196,7 @@ change(struct ctl *ctl, enum health_order verb, char **words)
 		fprintf(ctl->err, "sluicectl: %s\n", env_error(a.env));
 		status = CTL_FAILED;
 	} else if (status == CTL_DONE) {
-		if (!save_targets(&o))
-			fprintf(ctl->err,
-			    "sluicectl: done, but a power cut may undo it (tried again every 5 s): %s\n",
-			    env_error(a.env));
+		save_targets(ctl, &o);
 		fprintf(ctl->out, ctl->json ? "{\"changed\":%u}\n" : "%u changed\n", o.changed);
 	}
 	free(o.targets.at);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "ctl/args.h"
+#include "store/book.h"
 #include "store/tally.h"
 
 #include <errno.h>
@@ -86,6 +87,17 @@ attach_close(struct attach *a)
 	slot_close(&a->slot);
 	env_close(&a->env);
 	conf_free(&a->conf);
+}
+
+void
+attach_save(struct ctl *ctl, const struct attach *a, const struct account_ref *refs, size_t n)
+{
+	struct book_report report;
+
+	if (book_save_now(a->env, refs, n, &report) != STORE_OK)
+		fprintf(ctl->err,
+		    "sluicectl: done, but a power cut may undo it (tried again every 5 s): %s\n",
+		    env_error(a->env));
 }
 
 static enum store_rc

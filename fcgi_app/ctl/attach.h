@@ -21,6 +21,8 @@ struct attach {
 /* `enrol`: accounts that no worker has seen yet get their rows, for commands that write them. */
 bool attach_open(struct ctl *ctl, struct attach *a, bool enrol);
 void attach_close(struct attach *a);
+/* What an operator did outlives a power cut: of these accounts (there may be none), and of channels. Says so when not. */
+void attach_save(struct ctl *ctl, const struct attach *a, const struct account_ref *refs, size_t n);
 /* What status.h wants. */
 struct status_frame attach_frame(const struct attach *a, struct wall_ms now);
 

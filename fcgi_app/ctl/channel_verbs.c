@@ -311,6 +311,8 @@ channel_triggers(struct ctl *ctl, int argc, char **argv)
 	if (attach_find_channel(ctl, &a, argv[1], &c.channel)) {
 		rc = c.order == ORDER_LOOK ? env_view(a.env, change_in, &c)
 		                           : env_update(a.env, change_in, &c);
+		if (rc == STORE_OK && c.order != ORDER_LOOK)
+			attach_save(ctl, &a, NULL, 0);
 		if (rc == STORE_OK)
 			report(ctl, &c);
 		else

@@ -46,6 +46,9 @@ credits_run(struct ctl *ctl, int argc, char **argv)
 	word.now = clock_wall();
 	if (attach_find(ctl, &a, argv[1], &word.channel, &word.account)) {
 		if (env_update(a.env, write_word, &word) == STORE_OK) {
+			struct account_ref ref = pool_ref(a.pool, word.channel, word.account);
+
+			attach_save(ctl, &a, &ref, 1);
 			fprintf(ctl->out,
 			    ctl->json ? "{\"changed\":1,\"rest_ended\":%s}\n" : "1 changed%s\n",
 			    ctl->json ? (word.thawed ? "true" : "false")

@@ -276,6 +276,17 @@ print_degrade(struct ctl *ctl, const struct degrade *d)
 		             : ": requests are served");
 }
 
+/* Write the word where there is one, and read what holds. */
+static enum store_rc
+degrade_apply(struct ctl *ctl, const struct attach *a, struct degrade *d)
+{
+	enum store_rc rc = d->set ? env_update(a->env, write_degrade, d) : STORE_OK;
+
+	if (rc == STORE_OK && d->set)
+		attach_save(ctl, a, NULL, 0);
+	return rc == STORE_OK ? env_view(a->env, read_degrade, d) : rc;
+}
+
 int
 errands_degrade_run(struct ctl *ctl, int argc, char **argv)
 {
@@ -291,9 +302,7 @@ errands_degrade_run(struct ctl *ctl, int argc, char **argv)
 	}
 	if (!attach_open(ctl, &a, false))
 		return CTL_FAILED;
-	rc = d.set ? env_update(a.env, write_degrade, &d) : STORE_OK;
-	if (rc == STORE_OK)
-		rc = env_view(a.env, read_degrade, &d);
+	rc = degrade_apply(ctl, &a, &d);
 	if (rc == STORE_OK)
 		print_degrade(ctl, &d);
 	else

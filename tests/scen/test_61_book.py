@@ -48,6 +48,18 @@ def test_an_operators_word_outlives_a_power_cut(up, gate):
     assert g.ask().status == 200
 
 
+def test_other_words_of_an_operator(up, gate):
+    g = gate(accounts=2, allow=["store"])
+    time.sleep(1.5)  # the first save of all is over
+    g.ctl("account", "credits", "A1", "12.5")
+    g.ctl("channel", "triggers", "oa", "error_rate")
+    g.ctl("degrade", "off")
+    power_cut(g)
+    assert g.account("A1")["credits"] == 12.5
+    assert g.channel()["breaker"]["triggers"] == ["error_rate"]
+    assert "off" in g.ctl("degrade").stdout
+
+
 def test_the_end_of_credit_outlives_a_power_cut(up, gate):
     up.script(K1, error(402, "Insufficient Balance"))
     g = gate(accounts=2, allow=["store"])
