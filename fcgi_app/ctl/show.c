@@ -260,19 +260,35 @@ event_json(struct emit *e, uint64_t sequence, const struct journal_row *row)
 	emit_end(e);
 }
 
+/* What it happened to: an account, a channel, or all. */
+static void
+print_subject(FILE *out, const struct journal_row *row)
+{
+	const char *channel = row->channel[0] == '\0' ? "-" : row->channel;
+
+	fprintf(out, "  %s%s%s", channel, row->account[0] == '\0' ? "" : "/", row->account);
+	if (row->model[0] != '\0')
+		fprintf(out, " %s", row->model);
+}
+
 static void
 event_line(struct ctl *ctl, const struct journal_row *row)
 {
-	char at[DATE_TEXT], until[DATE_TEXT] = "";
+	char text[DATE_TEXT];
 
-	date_print((struct wall_ms){row->at_ms}, at);
-	if (row->new_until_ms != 0)
-		date_print((struct wall_ms){row->new_until_ms}, until);
-	fprintf(ctl->out, "%s  %s/%s%s%s  %s -> %s%s%s%s  %s  %s", at, row->channel, row->account,
-	    row->model[0] != '\0' ? " " : "", row->model, row->from, paint(ctl, row->to), row->to,
-	    unpaint(ctl), until[0] != '\0' ? " until" : "", until, row->cause);
+	date_print((struct wall_ms){row->at_ms}, text);
+	fputs(text, ctl->out);
+	print_subject(ctl->out, row);
+	fprintf(ctl->out, "  %s -> %s%s%s", row->from, paint(ctl, row->to), row->to, unpaint(ctl));
+	if (row->new_until_ms != 0) {
+		date_print((struct wall_ms){row->new_until_ms}, text);
+		fprintf(ctl->out, " until %s", text);
+	}
+	fprintf(ctl->out, "  %s", row->cause);
 	if (row->status != 0)
 		fprintf(ctl->out, "  (%u, %s)", row->status, row->rule);
+	else if (row->rule[0] != '\0')
+		fprintf(ctl->out, "  (%s)", row->rule);
 	fputc('\n', ctl->out);
 }
 

@@ -252,6 +252,10 @@ def test_events_of_a_channel(up, gate):
         g.ask()
     events = g.ctl("events", "--json").stdout
     assert events.count('"pool_exhausted"') == 1
+    lines = [x.split("  ")[1:] for x in g.ctl("events").stdout.splitlines()]
+    assert [x[0] for x in lines] == ["oa/A1", "oa"]
+    assert lines[1][1].startswith("closed -> open until 20")
+    assert lines[1][2:] == ["pool_exhausted", "(open: pool_exhausted (no account active))"]
 
 
 def test_the_session_comes_home(up, gate):

@@ -256,7 +256,7 @@ test_next(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* One 04:00 a day, all through the years, also where days have 23 and 25 hours. */
+/* OPS-13: one 04:00 a day, all through the years, also where days have 23 and 25 hours. */
 static void
 test_one_a_day(void **state)
 {
