@@ -3,15 +3,13 @@
 
 #include <stdio.h>
 
+/* What is no request of the channel's window says nothing of it either: the permit goes back. */
 static enum breaker_probe
 probe_result(enum verdict verdict)
 {
-	if (verdict == VERDICT_OK)
-		return BREAKER_PROBE_OK;
-	if (verdict == VERDICT_CANCELLED || verdict == VERDICT_CLIENT ||
-	    verdict == VERDICT_CONTEXT_LENGTH || verdict == VERDICT_NOBODY)
+	if (!verdict_table[verdict].channel_requests)
 		return BREAKER_PROBE_NEUTRAL;
-	return BREAKER_PROBE_FAILED;
+	return verdict == VERDICT_OK ? BREAKER_PROBE_OK : BREAKER_PROBE_FAILED;
 }
 
 static void

@@ -173,8 +173,9 @@ end_as_pool(const struct walk *w, struct wall_ms now)
 	case PICK_NOBODY: break;
 	}
 	return (struct walk_end){503, "no_account",
-	    "no account can serve this: all are disabled, lack the model or have another realm", -1,
-	    true};
+	    "no account can serve this: all are disabled, lack the model, have another realm, or may "
+	    "never take so many tokens at once",
+	    -1, true};
 }
 
 /* By the kind of the last attempt. */
