@@ -121,7 +121,7 @@ unit-programs: $(UNIT)
 unit: $(UNIT) ## unit tests (cmocka)
 	prove -j2 -e 'sh tests/lib/tap.sh' $(UNIT)
 scen: all ## scenario tests: the real program against a scripted provider
-	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 4 tests/scen
+	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 6 tests/scen
 e2e-short: all
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_00_short.py
 e2e: all ## every test through the real web servers

@@ -41,3 +41,8 @@ def gate(up):
         except AssertionError as e:
             faults.append(str(e))
     assert not faults, "\n".join(faults)
+
+
+def pytest_collection_modifyitems(items):
+    """What mostly waits comes first, so that nobody waits for it at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("waits") is None)

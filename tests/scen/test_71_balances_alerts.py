@@ -45,6 +45,7 @@ def balance(bank, at, **more):
     }
 
 
+@pytest.mark.waits
 def test_balance_thaws(up, bank, gate):
     """At the channel's time, in its zone: who was out of credit and has some again serves again."""
     if soon()[1] < 8:
@@ -187,6 +188,7 @@ def test_alert_by_command(up, gate, tmp_path):
     assert K1 not in env + out.read_text()
 
 
+@pytest.mark.waits
 def test_alert_by_url(up, bank, gate):
     """Another try where it did not arrive."""
     bank.script(None, error(500), ok())
@@ -216,6 +218,7 @@ def test_alert_of_the_past(up, bank, gate):
     assert bank.count() == 1
 
 
+@pytest.mark.waits
 def test_slow_command_blocks_nobody(up, gate, tmp_path):
     pid = tmp_path / "pid"
     g = gate(

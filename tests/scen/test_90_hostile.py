@@ -338,6 +338,7 @@ def test_broken_fastcgi(up, gate, name):
     assert g.in_flight() == 0
 
 
+@pytest.mark.waits
 def test_silent_connections_do_not_pin_the_pool(up, gate):
     """A peer that sends nothing, or half a request, is dropped or at least is not in the way of
     others.
