@@ -240,3 +240,18 @@ def test_the_log_line_tells_the_attempts(up, gate):
     (line,) = wait_until(lambda: [x for x in g.logs() if x.get("id") == "walk" and "attempts" in x])
     walk = [(a["account"], a["kind"], a["status"]) for a in line["attempts"]]
     assert walk == [("A1", "soft_rate", 429), ("A2", "server", 500), ("A3", "ok", 200)]
+
+
+def test_attempts_used_up_by_limits_and_nobody_left(up, gate):
+    """The client is told when the first returns, not to come again at once."""
+    up.default(error(429, headers={"Retry-After": "90"}))
+    a = gate(accounts=3, upstream={"max_attempts": 3}).ask()
+    assert (a.status, a.error["code"]) == (429, "pool_exhausted")
+    assert 88 <= int(a.header("Retry-After")) <= 90
+    assert up.count() == 3
+
+
+def test_attempts_used_up_by_limits_and_somebody_left(up, gate):
+    up.default(error(429, headers={"Retry-After": "90"}))
+    a = gate(accounts=4, upstream={"max_attempts": 3}).ask()
+    assert (a.status, a.error["code"], a.header("Retry-After")) == (429, "upstream_error", "1")
