@@ -242,6 +242,20 @@ test_probe_of_stated(void **state)
 	assert_int_equal(report.n, 0);
 }
 
+/* More requests than are remembered: the remembered ones stand for them. */
+static void
+test_long_ratio(void **state)
+{
+	rig_open(&rig, *state,
+	    WITH("'channel_breaker': {'triggers': []},"
+	         "'breaker': {'threshold': 10000, 'ratio': 0.5, 'ratio_requests': 1000},"));
+	for (unsigned i = 0; i < ACCOUNT_WINDOW - 1; i++)
+		attempt(VERDICT_SERVER, 0);
+	assert_int_equal(row().breaker_until_ms, 0);
+	attempt(VERDICT_SERVER, 0);
+	assert_true(row().breaker_until_ms > rig.now.v);
+}
+
 /* Three counted failures open the breaker; a success afterwards closes it and begins with the first back-off. */
 static void
 test_breaker(void **state)
@@ -465,6 +479,7 @@ main(void)
 	    TEST(test_probe),
 	    TEST(test_probe_of_stated),
 	    TEST(test_breaker),
+	    TEST(test_long_ratio),
 	    TEST(test_harmless),
 	    TEST(test_both_tracks),
 	    TEST(test_never_earlier),
