@@ -109,12 +109,6 @@ struct flow_answer {
 	bool ended;
 };
 
-/* gather.c: a sink that collects. */
-struct gather;
-struct gather *gather_begin(struct arena *arena);
-void gather_step(void *gather, const struct flow *step);
-const struct flow_answer *gather_answer(const struct gather *gather);
-
 /* A whole answer as the client's plain body. */
 typedef void flow_answer_fn(
     const struct flow_job *job, const struct flow_answer *answer, struct buf *out);

@@ -211,9 +211,10 @@ form_write_fn form_write_chat, form_write_messages, form_write_responses;
 
 /*
  * What holds for every wire, after reading: calls and results pair up, arguments are objects, ids are
- * unique, no message is empty, images are of a known type. ERR_BAD_INPUT names the place.
+ * unique, no message of a user is empty, images are of a known type. ERR_BAD_INPUT names the place.
+ * Of several results of one call only the last is kept.
  */
-enum err form_check(const struct form *form, struct why *why) MUST_CHECK;
+enum err form_check(struct form *form, struct why *why) MUST_CHECK;
 
 /* Ids that a target takes: formats.md E.0. The same id gives the same answer, always. */
 struct span form_id(struct arena *arena, enum form_wire wire, struct span id);
