@@ -78,7 +78,6 @@ process_open_store(struct process *p)
 	else if (slot_open(p->env, &p->slot, &store_why) != STORE_OK)
 		err_why(&why, "store: %s", store_why.text);
 	else if (pool_open(p->env, conf, true, &p->pool, &why) == ERR_OK) {
-		process_note_generation(p);
 		enter_pool(p);
 		return true;
 	}

@@ -80,8 +80,10 @@ check_store(struct worker *w)
 	struct wall_ms now = clock_wall();
 
 	if (w->p.pool == NULL) {
-		if (process_open_store(&w->p))
+		if (process_open_store(&w->p)) {
+			process_note_generation(&w->p);
 			process_connect(&w->p);
+		}
 		return;
 	}
 	if (env_check(w->p.env) != STORE_OK)
@@ -193,6 +195,7 @@ worker_run(struct worker_job *job)
 	}
 	w.fcgi = fcgi_new();
 	process_open(&w.p, job);
+	process_note_generation(&w.p);
 	loop(&w);
 	process_close(&w.p);
 	fcgi_free(&w.fcgi);
