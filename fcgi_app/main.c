@@ -12,6 +12,7 @@
 #include <curl/curl.h>
 #include <fcgiapp.h>
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,9 +157,13 @@ open_log(const struct conf *conf)
 {
 	struct log *log = log_open(
 	    conf->log.target.p, (enum log_level)conf->log.level, conf->log.format == CONF_LOG_JSON);
+	struct why why;
 
-	if (log == NULL)
-		fail("cannot open log.target");
+	if (log == NULL) {
+		err_why(
+		    &why, "cannot open log.target '%s': %s", conf->log.target.p, strerror(errno));
+		fail(why.text);
+	}
 	return log;
 }
 
@@ -172,8 +177,8 @@ main(int argc, char **argv)
 	unsigned workers;
 	int status;
 
-	parse(argc, argv, &o);
 	sandbox_harden();
+	parse(argc, argv, &o);
 	if (conf_find(o.conf, path, sizeof path, &why) != ERR_OK)
 		fail(why.text);
 	load(path, &job.conf);

@@ -4,6 +4,7 @@
 #include <openssl/ssl.h>
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* One store per distinct ca_file; "" is the system's. */
 struct entry {
@@ -15,6 +16,17 @@ struct trust {
 	struct entry *entries;
 	size_t n;
 };
+
+/* OpenSSL is content with places where there is nothing; each call would fail later. */
+static bool
+has_default(void)
+{
+	const char *file = getenv(X509_get_default_cert_file_env());
+	const char *dir = getenv(X509_get_default_cert_dir_env());
+
+	return access(file != NULL ? file : X509_get_default_cert_file(), R_OK) == 0 ||
+	       access(dir != NULL ? dir : X509_get_default_cert_dir(), R_OK | X_OK) == 0;
+}
 
 static enum err
 load_store(struct span ca_file, X509_STORE **store_out, struct why *why)
@@ -32,13 +44,18 @@ load_store(struct span ca_file, X509_STORE **store_out, struct why *why)
 		for (size_t i = 0; i < NELEM(bundles) && !loaded; i++)
 			loaded = X509_STORE_load_file(store, bundles[i]) == 1;
 		if (!loaded)
-			loaded = X509_STORE_set_default_paths(store) == 1;
+			loaded = has_default() && X509_STORE_set_default_paths(store) == 1;
 	}
 	ERR_clear_error();
 	if (!loaded) {
 		X509_STORE_free(store);
-		err_why(why, "cannot load certificates from '%s'; see upstream.ca_file",
-		    ca_file.n > 0 ? ca_file.p : "the system's trust store");
+		if (ca_file.n > 0)
+			err_why(
+			    why, "cannot load certificates from upstream.ca_file '%s'", ca_file.p);
+		else
+			err_why(why,
+			    "no certificates for https: install ca-certificates, or name a file of them in "
+			    "upstream.ca_file");
 		return ERR_CONFIG;
 	}
 	*store_out = store;

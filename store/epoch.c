@@ -217,11 +217,28 @@ fate_of(const struct facts *facts, bool known, bool same, bool live)
 	return same || facts->clean ? EPOCH_KEEP : EPOCH_ASIDE;
 }
 
+/*
+ * One process sees /proc and another, in a chroot, does not: who cannot name the boot, or comes to such a one, takes the
+ * name that the others use. They hold their lock, so the machine has not been down since.
+ */
+static void
+take_name(struct epoch *epoch, const struct facts *facts)
+{
+	bool is_blind =
+	    strcmp(epoch->boot, UNKNOWN_BOOT) == 0 || strcmp(facts->boot, UNKNOWN_BOOT) == 0;
+
+	if (!epoch->alone && is_blind)
+		snprintf(epoch->boot, sizeof epoch->boot, "%s", facts->boot);
+}
+
 static enum store_rc
 decide(struct epoch *epoch, struct facts *facts, bool known, struct store_why *why)
 {
-	bool same = known && strcmp(facts->boot, epoch->boot) == 0;
+	bool same;
 
+	if (known)
+		take_name(epoch, facts);
+	same = known && strcmp(facts->boot, epoch->boot) == 0;
 	epoch->fate = fate_of(facts, known, same, live_exists(epoch->door));
 	if (!epoch->alone && (!same || epoch->fate != EPOCH_KEEP)) {
 		why_say(why,
