@@ -15,6 +15,7 @@
 #define OPEN_WAIT_MS GATE_WAIT_MS
 #define ASIDE "live.unclean."
 #define UNKNOWN_BOOT "-"
+#define MARKER_BOOT "shm-" /* with a marker's number */
 
 /* The file `epoch`. */
 struct facts {
@@ -217,17 +218,23 @@ fate_of(const struct facts *facts, bool known, bool same, bool live)
 	return same || facts->clean ? EPOCH_KEEP : EPOCH_ASIDE;
 }
 
+/* Where the name of a boot comes from: the kernel, a marker, nowhere. */
+static char
+kind_of(const char *boot)
+{
+	return strcmp(boot, UNKNOWN_BOOT) == 0                        ? '-'
+	       : strncmp(boot, MARKER_BOOT, strlen(MARKER_BOOT)) == 0 ? 'm'
+	                                                              : 'k';
+}
+
 /*
- * One process sees /proc and another, in a chroot, does not: who cannot name the boot, or comes to such a one, takes the
- * name that the others use. They hold their lock, so the machine has not been down since.
+ * One process sees /proc, another, in a chroot, does not: who names the boot in another way than the others takes their
+ * name. They hold their lock, so the machine has not been down since they came.
  */
 static void
 take_name(struct epoch *epoch, const struct facts *facts)
 {
-	bool is_blind =
-	    strcmp(epoch->boot, UNKNOWN_BOOT) == 0 || strcmp(facts->boot, UNKNOWN_BOOT) == 0;
-
-	if (!epoch->alone && is_blind)
+	if (!epoch->alone && kind_of(epoch->boot) != kind_of(facts->boot))
 		snprintf(epoch->boot, sizeof epoch->boot, "%s", facts->boot);
 }
 
@@ -333,7 +340,7 @@ is_private(int fd, struct stat *st)
 static bool
 boot_from_marker(int door, char *boot, size_t cap)
 {
-	char path[96], text[64];
+	char path[96], text[60]; /* and MARKER_BOOT before it */
 	struct stat st;
 	bool ours;
 	int fd;
@@ -349,7 +356,10 @@ boot_from_marker(int door, char *boot, size_t cap)
 	if (ours && st.st_size == 0)
 		ours = uuid_new(text, sizeof text) && all_written(fd, text);
 	close(fd);
-	return ours && small_read(AT_FDCWD, path, boot, cap) && boot_is_sane(boot);
+	if (!ours || !small_read(AT_FDCWD, path, text, sizeof text) || !boot_is_sane(text))
+		return false;
+	snprintf(boot, cap, MARKER_BOOT "%s", text);
+	return true;
 }
 
 static void
