@@ -8,6 +8,7 @@
 #include "base/sandbox.h"
 #include "listen.h"
 #include "master.h"
+#include "once.h"
 
 #include <curl/curl.h>
 #include <fcgiapp.h>
@@ -178,6 +179,8 @@ main(int argc, char **argv)
 	int status;
 
 	sandbox_harden();
+	if (once_is_asked())
+		return once_run();
 	parse(argc, argv, &o);
 	if (conf_find(o.conf, path, sizeof path, &why) != ERR_OK)
 		fail(why.text);

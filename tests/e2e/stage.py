@@ -1,8 +1,8 @@
 """stage - a web server with the shipped configuration, the gateway and a scripted provider.
 
 All on loopback. Each Stage is a temp dir with its own processes; stop() ends them and says what was
-left over. Configuration files of lighttpd/ and apache/ are copied, never edited: what a test needs
-differently comes through the variables they document. Started as root, everything runs as an
+left over. Configuration files of lighttpd/, apache/ and examples/ are copied, never edited: what a
+test needs differently comes through the variables they document. Started as root, everything runs as an
 unprivileged user, so that both ways behave alike.
 """
 
@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -28,8 +29,12 @@ from talk import ADMIN, KEY, TOKEN, USER, Gate, Live  # noqa: E402, F401
 from talk import basic, bearer, chunks, question, texts  # noqa: E402, F401
 
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD") or os.path.join(ROOT, "build"))
-KINDS = tuple(sites.KINDS)
+KINDS = sites.KINDS
 CLIENTS = ((TOKEN, "alice"), (KEY, "carol"))
+
+
+# Below a stage's directory; one is the copy in a web space.
+PROGRAM = re.compile(r"/(bin|htdocs/llm)/sluice\.f?cgi( |$)")
 
 
 def free_port():
@@ -49,15 +54,32 @@ def unprivileged():
     return None
 
 
+def make_certificate(directory):
+    """Signed by itself, for the name "localhost": cert.pem, key.pem."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        + ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        + ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+        + ["-keyout", os.path.join(directory, "key.pem")]
+        + ["-out", os.path.join(directory, "cert.pem")],
+        check=True,
+        capture_output=True,
+    )
+
+
 class Stage:
+    """`kind` is one of sites.SITES; "apache-proxy+prefork" is Apache with that MPM."""
+
     def __init__(self, kind, workers=4, config=None, up=None):
-        self.kind, self.workers = kind, workers
+        self.name, self.workers = kind, workers
+        self.kind, _, mpm = kind.partition("+")
+        self.site, self.mpm = sites.SITES[self.kind], mpm or "event"
         self.user = unprivileged()
         self.dir = tempfile.mkdtemp(prefix="sluice-", dir="/tmp")
         self.up = up or upstream.Upstream()
         self.mine = up is None
         self.procs = {}
-        self.port = None
+        self.ports = {}
         try:
             self._files(config or {})
             self._start()
@@ -128,8 +150,8 @@ class Stage:
             source = os.path.join(BUILD, name)
             assert os.path.exists(source), f"{source} is missing: make it first"
             shutil.copy2(source, self.path("bin", name))
-        shutil.copytree(os.path.join(ROOT, "lighttpd"), self.path("etc", "lighttpd"))
-        shutil.copytree(os.path.join(ROOT, "apache"), self.path("etc", "sluice"))
+        for folder, name in (("lighttpd",) * 2, ("apache", "sluice"), ("examples",) * 2):
+            shutil.copytree(os.path.join(ROOT, folder), self.path("etc", name))
         doc = self.config()
         for section, value in changes.items():
             doc[section] = {**doc.get(section, {}), **value} if isinstance(value, dict) else value
@@ -141,10 +163,26 @@ class Stage:
         )
         for name, text in sites.files(self.dir, CLIENTS).items():
             self._write(name, text)
+        if self.site.htaccess:
+            self._webspace()
+        make_certificate(self.path("etc"))
         if self.user:
             for base, dirs, files in os.walk(self.dir):
                 for name in [base] + [os.path.join(base, f) for f in dirs + files]:
                     os.chown(name, self.user.pw_uid, self.user.pw_gid)
+
+    def _webspace(self):
+        """A folder of the document root, and the rest at home, outside of it."""
+        os.makedirs(self.path("home/.config"))
+        os.symlink(self.path("etc"), self.path("home/.config/sluice"))
+        os.mkdir(self.path("htdocs/llm"))
+        with open(self.path("etc/sluice", self.site.file, ".htaccess")) as f:
+            shipped = f.read()
+        for name, text in sites.webspace(self.kind, self.dir, shipped).items():
+            if text is None:
+                shutil.copy2(self.path("bin/sluice.fcgi"), self.path("htdocs/llm", name))
+            else:
+                self._write("htdocs/llm/" + name, text, 0o755)
 
     # Processes
 
@@ -173,9 +211,9 @@ class Stage:
             program = [self.path("bin/sluice.fcgi"), "-c", self.path("etc/sluice.json")]
             self._spawn("sluice", program + listen)
             wait_until(lambda: self._serves("sluice", self._socket), 10, "the gateway's socket")
-        for _ in range(3):  # the port may be taken between choosing and binding it
-            self.port = free_port()
-            text, argv = sites.main(self.kind, self.dir, self.port, self.workers)
+        for _ in range(3):  # a port may be taken between choosing and binding it
+            self.ports = {name: free_port() for name in ("port", "tls", "h2c")}
+            text, argv = sites.main(self.kind, self.dir, self.ports, self.workers, self.mpm)
             self._write("etc/main.conf", text)
             self._spawn("web", argv)
             try:
@@ -192,6 +230,10 @@ class Stage:
         if code is not None:
             raise ChildProcessError(f"{name} ended with {code}")
         return ready()
+
+    @property
+    def port(self):
+        return self.ports["port"]
 
     def listening(self):
         try:
@@ -211,9 +253,10 @@ class Stage:
 
     def gateway(self):
         """{pid: parent} of the gateway's processes, masters included."""
-        return {
-            p: s for p, s in self._processes() if self.path("bin/sluice.fcgi") in self._cmdline(p)
-        }
+        return {p: parent for p, parent in self._processes() if self._is_gateway(self._cmdline(p))}
+
+    def _is_gateway(self, cmdline):
+        return cmdline.startswith(self.dir) and PROGRAM.match(cmdline[len(self.dir) :])
 
     def pids(self):
         """The processes that serve requests."""
@@ -282,6 +325,13 @@ class Stage:
     @property
     def base(self):
         return f"http://127.0.0.1:{self.port}/llm"
+
+    def url(self, tls=False, http2=False):
+        """The same for another protocol. nginx wants a port of its own for HTTP/2 without TLS."""
+        if tls:
+            return f"https://127.0.0.1:{self.ports['tls']}/llm"
+        port = self.ports["h2c" if http2 and self.site.server == "nginx" else "port"]
+        return f"http://127.0.0.1:{port}/llm"
 
     def open(self, path, body=None, headers=None, method=None, chunked=False, timeout=30):
         """Send a request and come back with the head of the answer."""
