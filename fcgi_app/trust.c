@@ -20,6 +20,9 @@ struct trust {
 	bool later; /* a store is loaded when it is asked for */
 };
 
+static const char *const bundles[] = {
+    "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"};
+
 /* OpenSSL is content with places where there is nothing; each call would fail later. */
 static bool
 has_default(void)
@@ -27,6 +30,9 @@ has_default(void)
 	const char *file = getenv(X509_get_default_cert_file_env());
 	const char *dir = getenv(X509_get_default_cert_dir_env());
 
+	for (size_t i = 0; i < NELEM(bundles); i++)
+		if (access(bundles[i], R_OK) == 0)
+			return true;
 	return access(file != NULL ? file : X509_get_default_cert_file(), R_OK) == 0 ||
 	       access(dir != NULL ? dir : X509_get_default_cert_dir(), R_OK | X_OK) == 0;
 }
@@ -46,8 +52,6 @@ cannot_load(struct span ca_file, struct why *why)
 static enum err
 load_store(struct span ca_file, X509_STORE **store_out, struct why *why)
 {
-	static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",
-	    "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"};
 	X509_STORE *store = X509_STORE_new();
 	bool loaded = false;
 
