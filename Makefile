@@ -46,7 +46,8 @@ C_FILES := $(SRC) $(wildcard store/*.h fcgi_app/*.h fcgi_app/*/*.h) $(UNIT_SRC) 
 BUILD_PACKAGES := gcc make libc6-dev libfcgi-dev libcurl4-openssl-dev libjson-c-dev liblmdb-dev libssl-dev libpcre2-dev
 DEMO_PACKAGES := $(BUILD_PACKAGES) lighttpd curl python3 ca-certificates procps
 TEST_PACKAGES := $(DEMO_PACKAGES) apache2 libapache2-mod-fcgid lighttpd-mod-openssl lighttpd-mod-deflate nginx-light \
-	openssl libcmocka-dev perl pmccabe mandoc codespell python3-pytest python3-pytest-xdist tzdata git nodejs npm
+	openssl libcmocka-dev perl pmccabe mandoc codespell python3-pytest python3-pytest-xdist tzdata git nodejs npm \
+	spawn-fcgi
 
 # Quiet unless V=1: a line a file.
 Q := $(if $(V),,@)
@@ -172,6 +173,8 @@ install: all ## into PREFIX (default /usr/local), below DESTDIR
 	install -m 0644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 0644 README.md CHANGES.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sluice/
 	install -m 0644 examples/*.json examples/*.conf $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0644 examples/README.md $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	cp -r examples/systemd $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
 	install -m 0644 lighttpd/* $(DESTDIR)$(PREFIX)/share/doc/sluice/lighttpd/
 	install -m 0644 apache/*.* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
 	cp -r apache/htaccess $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
