@@ -52,6 +52,9 @@ def fresh(request):
         s = request.getfixturevalue("stage")
         s.up.clear()
         s.up.default(st.answers.ok())
+    yield
+    if "stage" in request.fixturenames:
+        s.close_curls()
 
 
 @pytest.hookimpl(hookwrapper=True)

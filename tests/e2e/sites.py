@@ -54,6 +54,7 @@ ServerName localhost
 PidFile {dir}/run/web.pid
 DefaultRuntimeDir {dir}/run
 ErrorLog {dir}/log/web
+Timeout 300
 Listen 127.0.0.1:{port}
 Listen 127.0.0.1:{tls}
 {modules}
@@ -88,7 +89,7 @@ APACHE_MODULES = (
     "authn_core authn_file authz_core authz_user auth_basic rewrite env setenvif"
     " alias mime filter deflate ssl"
 )
-# What a host of web spaces allows: nothing of ours in its own configuration.
+# What a host of web spaces allows: nothing of ours in its own configuration, which is Debian's.
 SHARED = "AllowOverride AuthConfig FileInfo Options Limit\nOptions SymLinksIfOwnerMatch"
 HTACCESS_TOKEN = """\
 SetEnvIf Authorization "^Bearer {token}$" REMOTE_USER={name}
@@ -157,7 +158,7 @@ SITES = {
     "htaccess-cgi": Site("apache", "htaccess/cgi", "cgi", "cgid"),
     "nginx": Site("nginx", "nginx.conf", "external"),
 }
-KINDS = tuple(k for k, s in SITES.items() if s.runs != "cgi")  # plain CGI is not built yet
+KINDS = tuple(SITES)
 EXTERNAL = tuple(k for k, s in SITES.items() if s.runs == "external")
 SPAWNED = tuple(k for k, s in SITES.items() if s.runs == "spawned")
 FCGID = tuple(k for k, s in SITES.items() if s.runs == "fcgid")
@@ -217,7 +218,7 @@ def webspace(kind, directory, shipped):
     site = SITES[kind]
     with open(os.path.join(directory, "etc/tokens.htaccess")) as f:
         tokens = f.read()
-    text = shipped.replace("/home/USER", os.path.join(directory, "home")) + tokens
+    text = shipped.replace("/HOME", os.path.join(directory, "home")) + tokens
     program = {"fcgid": "sluice.fcgi", "cgi": "sluice.cgi"}[site.runs]
     # mod_fcgid passes no SLUICE_CONFIG, and the home of the user who runs this is not ours.
     script = WRAPPER.format(dir=directory) if site.runs == "fcgid" else None

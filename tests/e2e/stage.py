@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests"))
 import sites  # noqa: E402
 from lib import answers, upstream  # noqa: E402, F401
 from lib.upstream import wait_until  # noqa: E402
-from talk import ADMIN, KEY, TOKEN, USER, Gate, Live  # noqa: E402, F401
+from talk import ADMIN, KEY, TOKEN, USER, Curl, Gate, Live  # noqa: E402, F401
 from talk import basic, bearer, chunks, question, texts  # noqa: E402, F401
 
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD") or os.path.join(ROOT, "build"))
@@ -33,6 +33,13 @@ KINDS = sites.KINDS
 CLIENTS = ((TOKEN, "alice"), (KEY, "carol"))
 
 
+WAYS = {
+    "1.1": "--http1.1",
+    "1.1 TLS": "--http1.1 --cacert CERT",
+    "1.1 gzip": "--http1.1 --compressed",
+    "2": "--http2-prior-knowledge",
+    "2 TLS": "--http2 --cacert CERT",
+}
 # Below a stage's directory; one is the copy in a web space.
 PROGRAM = re.compile(r"/(bin|htdocs/llm)/sluice\.f?cgi( |$)")
 
@@ -79,7 +86,7 @@ class Stage:
         self.up = up or upstream.Upstream()
         self.mine = up is None
         self.procs = {}
-        self.ports = {}
+        self.ports, self.curls = {}, []
         try:
             self._files(config or {})
             self._start()
@@ -358,6 +365,18 @@ class Stage:
 
     def stream(self, text="hello", model="m1", **fields):
         return self.open("/v1/chat/completions", question(text, model, stream=True, **fields))
+
+    def curl(self, way="1.1", **fields):
+        """A stream that curl reads; `way` is one of WAYS."""
+        options = WAYS[way].replace("CERT", self.path("etc/cert.pem")).split()
+        url = self.url(tls="TLS" in way, http2=way.startswith("2")) + "/v1/chat/completions"
+        version = ["-w", "\nversion %{http_version}"]
+        self.curls.append(Curl(url, question(stream=True, **fields), *version, *options))
+        return self.curls[-1]
+
+    def close_curls(self):
+        while self.curls:
+            self.curls.pop().close()
 
     def ctl(self, *argv):
         return subprocess.run(

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import threading
 import time
 
@@ -49,49 +48,6 @@ def test_events_come_one_by_one(stage):
     got = gate.let(9) and live.finish()
     assert got.ended == "clean" and got.body.endswith(b"data: [DONE]\n\n"), got
     assert got.header("Content-Type").startswith("text/event-stream")
-
-
-@pytest.mark.cell("HTTP/2")
-@pytest.mark.needs("streams")
-def test_events_come_one_by_one_over_http2(stage):
-    gate = Gate(*texts(3)).let(2)
-    stage.up.default(gate)
-    curl = subprocess.Popen(
-        [
-            "curl",
-            "-sSN",
-            "--http2-prior-knowledge",
-            "-H",
-            bearer_line(),
-            "-H",
-            "Content-Type: application/json",
-            "-d",
-            json.dumps(question(stream=True)),
-            "-w",
-            "\nversion %{http_version}",
-            stage.url(http2=True) + "/v1/chat/completions",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    watchdog = threading.Timer(20, curl.kill)
-    watchdog.start()
-    try:
-        body = b""
-        for i in range(3):
-            while b"t%d" % i not in body:
-                data = os.read(curl.stdout.fileno(), 65536)
-                assert data, (body, curl.stderr.read())
-                body += data
-            assert gate.sent <= i + 2
-            gate.let()
-        gate.let(9)
-        body += curl.communicate()[0]
-        assert b"data: [DONE]\n\n" in body and body.endswith(b"version 2"), body
-    finally:
-        watchdog.cancel()
-        curl.kill()
-        curl.wait()
 
 
 def bearer_line():
