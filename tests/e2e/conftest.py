@@ -20,6 +20,7 @@ def pytest_configure(config):
         config.pluginmanager.register(table.Table(path))
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items):
     """One process of xdist for all that share a stage; skips by what a set-up cannot do."""
     items.sort(key=lambda item: item.module.__name__ not in FIRST)

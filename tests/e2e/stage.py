@@ -305,6 +305,9 @@ class Stage:
                     proc.wait(15)
                 except subprocess.TimeoutExpired:
                     proc.kill()
+        for pid in self.left():  # a server of before a restart, or the one after it
+            if self.path("etc/main.conf") in self._cmdline(pid):
+                os.kill(pid, signal.SIGTERM)
         if self.mine:
             self.up.stop()
         try:
