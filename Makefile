@@ -31,6 +31,8 @@ CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Ifcgi_app -I.
 ALL_CFLAGS = -std=gnu11 $(CPPFLAGS) $(WARN) $(HARD) $(WERROR) -fPIE $(CFLAGS)
 LDFLAGS += $(foreach f,$(HARD_LINK),$(call trylink,$(f)))
 LIBS := -lfcgi -lcurl -ljson-c -llmdb -lssl -lcrypto -lpcre2-8 -lpthread
+# What hosts of web spaces seldom have goes in; what Apache and PHP bring along stays shared.
+LIBS_PORTABLE := -Wl,-Bstatic -lfcgi -ljson-c -llmdb -Wl,-Bdynamic -lcurl -lssl -lcrypto -lpcre2-8 -lpthread
 
 SRC := $(sort $(wildcard store/*.c fcgi_app/*.c fcgi_app/*/*.c))
 OBJ := $(SRC:%.c=$(B)/%.o)
@@ -63,6 +65,20 @@ $(B)/sluice.fcgi: $(B)/fcgi_app/main.o $(B)/libsluice.a
 $(B)/sluicectl: $(B)/fcgi_app/ctl/ctl.o $(B)/libsluice.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+.PHONY: portable
+portable: $(B)/portable/sluice.tgz ## for a web space: what its host may lack is linked in, see apache/README.md
+
+$(B)/portable/sluice.tgz: $(B)/portable/sluice.fcgi $(B)/portable/sluicectl apache/htaccess/cgi/.htaccess apache/htaccess/fcgid/.htaccess
+	$(call say,TAR ,$@)
+	$(Q)tar -czf $@ --owner=0 --group=0 --transform 's,^,sluice/,' -C $(B)/portable sluice.fcgi sluicectl \
+		-C $(CURDIR)/apache htaccess
+$(B)/portable/sluice.fcgi: $(B)/fcgi_app/main.o $(B)/libsluice.a
+$(B)/portable/sluicectl: $(B)/fcgi_app/ctl/ctl.o $(B)/libsluice.a
+$(B)/portable/%:
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -s -o $@ $^ $(LIBS_PORTABLE)
 
 $(B)/libsluice.a: $(LIB_OBJ)
 	$(call say,AR  ,$@)
