@@ -123,6 +123,8 @@ connect_serve(struct worker *w)
 	w->serve.env = w->pool == NULL ? NULL : w->env;
 	w->serve.slot = w->slot;
 	w->serve.listen_fd = w->job->listen_fd;
+	w->serve.board = w->job->board;
+	w->serve.place = w->job->number;
 	w->serve.store_error = w->store_error;
 	w->serve.generation = w->job->generation;
 	w->serve.loaded_at = w->job->loaded_at;
@@ -220,8 +222,8 @@ serve_one(struct worker *w)
 
 	if (fd < 0)
 		return; /* another worker was faster, or the peer is gone */
-	if (w->job->board != NULL)
-		w->job->board->accepted[w->job->number % NELEM(w->job->board->accepted)]++;
+	board_accepted(w->job->board, w->job->number);
+	board_busy(w->job->board, w->job->number);
 	x = fcgi_begin(w->fcgi, fd, PARAMS_TIMEOUT_MS, client_ms);
 	if (x == NULL)
 		return;
@@ -230,6 +232,13 @@ serve_one(struct worker *w)
 	fcgi_end(w->fcgi);
 	chores_save_hard(&w->serve, clock_wall());
 	w->served++;
+}
+
+static void
+take_one(struct worker *w)
+{
+	serve_one(w);
+	board_idle(w->job->board, w->job->number);
 }
 
 static bool
@@ -262,7 +271,8 @@ loop(struct worker *w)
 	while (may_go_on(w)) {
 		struct epoll_event events[2];
 		int n = epoll_wait(w->epoll_fd, events, 2, TICK_MS);
-		bool ready = false;
+		bool ready =
+		    n == 0; /* whoever was woken for a connection may have died of something */
 
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.fd == w->watch.signal_fd)
@@ -270,10 +280,10 @@ loop(struct worker *w)
 			else
 				ready = true;
 		}
-		if (w->watch.stopping || w->watch.replace)
+		if (w->watch.stopping)
 			break;
-		if (ready)
-			serve_one(w);
+		if (ready) /* when told to leave, too: nobody else was woken for this connection */
+			take_one(w);
 		tick(w);
 	}
 }
@@ -319,6 +329,7 @@ worker_run(struct worker_job *job)
 		w.serve.random = (uint64_t)clock_wall().v << 16 | (uint64_t)getpid();
 	open_store(&w);
 	connect_serve(&w);
+	board_idle(job->board, job->number);
 	loop(&w);
 	close_all(&w);
 	return 0;
