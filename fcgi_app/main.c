@@ -77,25 +77,24 @@ parse(int argc, char **argv, struct options *o)
 		o->workers = getenv("SLUICE_WORKERS");
 }
 
-/* 0 = a single process on descriptor 0 */
-static unsigned
-workers_of(const struct options *o, const struct conf *conf)
+/* A pool? *fixed_out is its number of workers, 0 = elastic. False: a single process on descriptor 0. */
+static bool
+wants_pool(const struct options *o, unsigned *fixed_out)
 {
 	int64_t n = 0;
 
+	*fixed_out = 0;
 	if (o->workers == NULL || o->workers[0] == '\0')
-		return o->listen == NULL
-		           ? 0
-		           : (unsigned)(conf->server.workers_max < 16 ? conf->server.workers_max
-		                                                      : 16);
+		return o->listen != NULL;
 	if (strcmp(o->workers, "auto") == 0)
-		return (unsigned)(conf->server.workers_max < 16 ? conf->server.workers_max : 16);
+		return true;
 	if (!text_i64(text_span(o->workers), 1, MASTER_WORKERS_MAX, &n)) {
 		fprintf(stderr, "sluice: --workers takes 1 to %d or 'auto', not '%s'\n",
 		    MASTER_WORKERS_MAX, o->workers);
 		exit(2);
 	}
-	return (unsigned)n;
+	*fixed_out = (unsigned)n;
+	return true;
 }
 
 static void
@@ -176,6 +175,7 @@ main(int argc, char **argv)
 	char path[PATH_BYTES];
 	struct why why;
 	unsigned workers;
+	bool pool;
 	int status;
 
 	sandbox_harden();
@@ -186,7 +186,7 @@ main(int argc, char **argv)
 		fail(why.text);
 	load(path, &job.conf);
 	job.loaded_at = clock_wall();
-	workers = workers_of(&o, job.conf);
+	pool = wants_pool(&o, &workers);
 	job.conf_path = path;
 	job.listen_fd = open_socket(&o, job.conf);
 	job.log = open_log(job.conf);
@@ -195,7 +195,7 @@ main(int argc, char **argv)
 		fail("libcurl or libfcgi does not start");
 	if (trust_load(job.conf, &job.trust, &why) != ERR_OK)
 		fail(why.text);
-	status = workers > 0 ? master_run(&job, workers) : worker_run(&job);
+	status = pool ? master_run(&job, workers) : worker_run(&job);
 	if (o.listen != NULL)
 		listen_remove(o.listen);
 	trust_free(&job.trust);
