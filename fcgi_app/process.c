@@ -96,6 +96,8 @@ process_connect(struct process *p)
 	p->serve.env = p->pool == NULL ? NULL : p->env;
 	p->serve.slot = p->slot;
 	p->serve.listen_fd = p->job->listen_fd;
+	p->serve.board = p->job->board;
+	p->serve.place = p->job->number;
 	p->serve.store_error = p->store_error;
 	p->serve.generation = p->job->generation;
 	p->serve.loaded_at = p->job->loaded_at;

@@ -20,19 +20,38 @@ struct trust {
 	bool later; /* a store is loaded when it is asked for */
 };
 
+static const char *const bundles[] = {
+    "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"};
+
+/* OpenSSL is content with places where there is nothing; each call would fail later. */
+static bool
+has_default(void)
+{
+	const char *file = getenv(X509_get_default_cert_file_env());
+	const char *dir = getenv(X509_get_default_cert_dir_env());
+
+	for (size_t i = 0; i < NELEM(bundles); i++)
+		if (access(bundles[i], R_OK) == 0)
+			return true;
+	return access(file != NULL ? file : X509_get_default_cert_file(), R_OK) == 0 ||
+	       access(dir != NULL ? dir : X509_get_default_cert_dir(), R_OK | X_OK) == 0;
+}
+
 static enum err
 cannot_load(struct span ca_file, struct why *why)
 {
-	err_why(why, "cannot load certificates from '%s'; see upstream.ca_file",
-	    ca_file.n > 0 ? ca_file.p : "the system's trust store");
+	if (ca_file.n > 0)
+		err_why(why, "cannot load certificates from upstream.ca_file '%s'", ca_file.p);
+	else
+		err_why(why,
+		    "no certificates for https: install ca-certificates, or name a file of them in "
+		    "upstream.ca_file");
 	return ERR_CONFIG;
 }
 
 static enum err
 load_store(struct span ca_file, X509_STORE **store_out, struct why *why)
 {
-	static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",
-	    "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"};
 	X509_STORE *store = X509_STORE_new();
 	bool loaded = false;
 
@@ -44,7 +63,7 @@ load_store(struct span ca_file, X509_STORE **store_out, struct why *why)
 		for (size_t i = 0; i < NELEM(bundles) && !loaded; i++)
 			loaded = X509_STORE_load_file(store, bundles[i]) == 1;
 		if (!loaded)
-			loaded = X509_STORE_set_default_paths(store) == 1;
+			loaded = has_default() && X509_STORE_set_default_paths(store) == 1;
 	}
 	ERR_clear_error();
 	if (!loaded) {
@@ -127,7 +146,7 @@ add(struct trust *trust, struct span address, struct span ca_file, struct why *w
 		return ERR_OK;
 	if (!trust->later)
 		err = load_store(ca_file, &store, why);
-	else if (ca_file.n > 0 && access(ca_file.p, R_OK) != 0)
+	else if (ca_file.n > 0 ? access(ca_file.p, R_OK) != 0 : !has_default())
 		err = cannot_load(ca_file, why);
 	if (err == ERR_OK)
 		trust->entries[trust->n++] = (struct entry){ca_file, store};
