@@ -12,7 +12,7 @@ import stage as st
 from stage import Gate, answers, texts
 from lib.upstream import wait_until
 
-PREFORK = ("apache-proxy+prefork", "apache-fcgid+prefork")
+PREFORK = ("apache-proxy+prefork", "apache-fcgid+prefork", "apache-cgid+prefork")
 EVENTS = 8
 CROWD = 100
 WAYS = [pytest.param(w, marks=pytest.mark.cell("HTTP/2") if w[0] == "2" else ()) for w in st.WAYS]
