@@ -8,6 +8,7 @@
 #include "base/sandbox.h"
 #include "listen.h"
 #include "master.h"
+#include "upstream.h"
 
 #include <curl/curl.h>
 #include <fcgiapp.h>
@@ -185,6 +186,7 @@ main(int argc, char **argv)
 	become_user(&o, job.conf, job.log);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0 || FCGX_Init() != 0)
 		fail("libcurl or libfcgi does not start");
+	upstream_warm();
 	if (trust_load(job.conf, &job.trust, &why) != ERR_OK)
 		fail(why.text);
 	status = workers > 0 ? master_run(&job, workers) : worker_run(&job);

@@ -1,6 +1,7 @@
 #include "master.h"
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -37,6 +38,7 @@ struct master {
 	bool stopping;
 	struct mono_ms kill_at;
 	struct mono_ms look_at; /* at accounts_dir */
+	struct heap_plug *plug;
 };
 
 /* In the child: what belonged to the master goes; the parent's death ends it. */
@@ -58,8 +60,11 @@ static void
 start(struct master *m, unsigned number)
 {
 	struct member *member = &m->members[number];
-	pid_t parent = getpid(), pid = fork();
+	pid_t parent = getpid(), pid;
 
+	if (m->plug == NULL)
+		m->plug = heap_plug();
+	pid = fork();
 	if (pid == 0)
 		become_worker(m, number, parent);
 	if (pid < 0) {
@@ -186,7 +191,10 @@ reload(struct master *m)
 	struct trust *trust = NULL;
 	struct conf_report report = {.n = 0};
 	struct why why;
-	enum err err = conf_load(m->job->conf_path, &conf, &report, &why);
+	enum err err;
+
+	heap_unplug(&m->plug);
+	err = conf_load(m->job->conf_path, &conf, &report, &why);
 
 	conf_report_release(&report);
 	if (err == ERR_OK)
@@ -297,6 +305,7 @@ master_run(struct worker_job *job, unsigned workers)
 		watch_dirs(&m);
 		reap(&m);
 	}
+	heap_unplug(&m.plug);
 	free(m.members);
 	free(m.leaving);
 	log_fields(

@@ -1,7 +1,9 @@
 #include "trust.h"
 
+#include "warm.h"
+
 #include <openssl/err.h>
-#include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include <stdlib.h>
 
@@ -54,22 +56,6 @@ find(const struct trust *trust, struct span ca_file)
 	return NULL;
 }
 
-/* A first TLS object makes OpenSSL fetch its algorithms and load its tables: once, here. */
-static void
-warm(void)
-{
-	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-
-	if (ctx != NULL) {
-		SSL *ssl = SSL_new(ctx);
-
-		if (ssl != NULL)
-			SSL_free(ssl);
-		SSL_CTX_free(ctx);
-	}
-	ERR_clear_error();
-}
-
 /* The store of `ca_file`, if the address needs one and it is not there yet. */
 static enum err
 add(struct trust *trust, struct span address, struct span ca_file, struct why *why)
@@ -110,7 +96,7 @@ trust_load(const struct conf *conf, struct trust **trust_out, struct why *why)
 		return err;
 	}
 	if (trust->n > 0)
-		warm();
+		warm_tls(trust->entries[0].store);
 	*trust_out = trust;
 	return ERR_OK;
 }

@@ -128,6 +128,17 @@ set_once(struct upstream *up)
 	SET(up, CURLOPT_TCP_KEEPALIVE, 1L);
 }
 
+/* A worker that has called nobody has no handles: 20 kB less. */
+static void
+start(struct upstream *up)
+{
+	up->easy = curl_easy_init();
+	up->multi = curl_multi_init();
+	if (up->easy == NULL || up->multi == NULL)
+		die("libcurl does not start");
+	set_once(up);
+}
+
 struct upstream *
 upstream_new(const struct trust *trust)
 {
@@ -135,12 +146,7 @@ upstream_new(const struct trust *trust)
 
 	if (up == NULL)
 		die("no memory");
-	up->easy = curl_easy_init();
-	up->multi = curl_multi_init();
-	if (up->easy == NULL || up->multi == NULL)
-		die("libcurl does not start");
 	up->trust = trust;
-	set_once(up);
 	return up;
 }
 
@@ -150,9 +156,19 @@ upstream_free(struct upstream **up)
 	if (*up == NULL)
 		return;
 	curl_easy_cleanup((*up)->easy);
-	curl_multi_cleanup((*up)->multi);
+	if ((*up)->multi != NULL)
+		curl_multi_cleanup((*up)->multi);
 	free(*up);
 	*up = NULL;
+}
+
+void
+upstream_warm(void)
+{
+	struct upstream *up = upstream_new(NULL);
+
+	start(up);
+	upstream_free(&up);
 }
 
 void
@@ -237,6 +253,8 @@ upstream_begin(
 	                : arena_join(arena,
 	                      (struct span[]){call->channel->base_url, text_span(call->path)}, 2);
 
+	if (up->easy == NULL)
+		start(up);
 	up->call = call;
 	up->handed = 0;
 	up->sendings = 0;

@@ -55,7 +55,10 @@ struct upstream_end {
 	char text[160];     /* what went wrong, for people; names no host, path or key */
 };
 
-/* After fork. `trust` outlives it. */
+/* Before the fork: libcurl does what it does once. Nothing stays open. */
+void upstream_warm(void);
+
+/* After fork; libcurl's handles are made with the first call. `trust` outlives it. */
 struct upstream *upstream_new(const struct trust *trust);
 void upstream_free(struct upstream **up);
 /* For the next configuration; connections stay. */

@@ -1,6 +1,7 @@
 #include "worker.h"
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "chores.h"
 #include "fcgi.h"
 #include "judge.h"
@@ -32,6 +33,7 @@ struct worker {
 	struct fcgi *fcgi;
 	int epoll_fd;
 	int64_t served;
+	bool trimmed; /* memory was given back since the last request */
 	struct mono_ms next_tick;
 	char conf_error[512], store_error[512];
 };
@@ -51,11 +53,30 @@ write_generation(struct txn *txn, void *arg)
 	return rc == STORE_OK ? tally_set(txn, TALLY_LOADED_MS, (uint64_t)job->loaded_at.v) : rc;
 }
 
-/* For sluicectl, which has no other way to know which configuration the workers have. */
+/* STORE_NONE: the store says something else. */
+static enum store_rc
+has_generation(struct txn *txn, void *arg)
+{
+	const struct worker_job *job = arg;
+	uint64_t generation = 0, loaded_ms = 0;
+	enum store_rc rc = tally_get(txn, TALLY_GENERATION, &generation);
+
+	if (rc == STORE_OK)
+		rc = tally_get(txn, TALLY_LOADED_MS, &loaded_ms);
+	if (rc != STORE_OK)
+		return rc;
+	return generation == job->generation && loaded_ms == (uint64_t)job->loaded_at.v
+	           ? STORE_OK
+	           : STORE_NONE;
+}
+
+/* For sluicectl, which has no other way to know which configuration the workers have. The first of a pool writes. */
 static void
 note_generation(struct worker *w)
 {
-	if (w->env != NULL && env_update(w->env, write_generation, w->job) != STORE_OK)
+	if (w->env == NULL || env_view(w->env, has_generation, w->job) == STORE_OK)
+		return;
+	if (env_update(w->env, write_generation, w->job) != STORE_OK)
 		log_why(w, LOG_LEVEL_WARN, "the generation was not written", env_error(w->env));
 }
 
@@ -230,6 +251,17 @@ serve_one(struct worker *w)
 	fcgi_end(w->fcgi);
 	chores_save_hard(&w->serve, clock_wall());
 	w->served++;
+	w->trimmed = false;
+}
+
+/* Nothing came for a second. What the requests took and nobody needs now goes back, once. */
+static void
+rest(struct worker *w)
+{
+	if (w->trimmed)
+		return;
+	heap_trim();
+	w->trimmed = true;
 }
 
 static bool
@@ -274,6 +306,8 @@ loop(struct worker *w)
 			break;
 		if (ready)
 			serve_one(w);
+		else if (n == 0)
+			rest(w);
 		tick(w);
 	}
 }
@@ -303,7 +337,7 @@ drain_ms(const struct worker_job *job)
 int
 worker_run(struct worker_job *job)
 {
-	struct worker w = {.job = job, .epoll_fd = -1};
+	struct worker w = {.job = job, .epoll_fd = -1, .trimmed = true};
 
 	if (watch_open(&w.watch, drain_ms(job)) < 0 || !open_epoll(&w)) {
 		log_why(&w, LOG_LEVEL_ERROR, "the worker cannot start", "signals or epoll");
