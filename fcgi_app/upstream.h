@@ -58,7 +58,7 @@ struct upstream_end {
 /* Before the fork: libcurl does what it does once. Nothing stays open. */
 void upstream_warm(void);
 
-/* After fork; libcurl's handles are made with the first call. `trust` outlives it. */
+/* After fork. `trust` outlives it. */
 struct upstream *upstream_new(const struct trust *trust);
 void upstream_free(struct upstream **up);
 /* For the next configuration; connections stay. */
