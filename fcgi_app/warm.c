@@ -89,6 +89,7 @@ handshake(struct self *self, int version)
 {
 	SSL_CTX *here = SSL_CTX_new(TLS_client_method()), *there = SSL_CTX_new(TLS_server_method());
 	SSL *client = NULL, *server = NULL;
+	char name[] = NAME;
 	bool good = here != NULL && there != NULL &&
 	            SSL_CTX_use_certificate(there, self->cert) == 1 &&
 	            SSL_CTX_use_PrivateKey(there, self->key) == 1 &&
@@ -100,8 +101,8 @@ handshake(struct self *self, int version)
 		client = SSL_new(here);
 		server = SSL_new(there);
 		good = client != NULL && server != NULL &&
-		       SSL_set_tlsext_host_name(client, NAME) == 1 &&
-		       SSL_set1_host(client, NAME) == 1 && talk(client, server);
+		       SSL_set_tlsext_host_name(client, name) == 1 &&
+		       SSL_set1_host(client, name) == 1 && talk(client, server);
 	}
 	SSL_free(client);
 	SSL_free(server);

@@ -1,7 +1,6 @@
 #include "base/heap.h"
 
 #include <malloc.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,26 +26,31 @@ struct heap_plug {
 
 #if GLIBC_HEAP
 
+/* Freed as it is malloc would cache it, as a new hole; grown in its place it goes back into the end. */
+static void
+put_back(void *p)
+{
+	void *grown = realloc(p, CACHED + STEP);
+
+	free(grown == NULL ? p : grown);
+}
+
 /* Take what malloc has of this size below its end. */
 static struct heap_plug *
 take(struct heap_plug *plug, size_t n, const char *end, size_t *left)
 {
 	while (*left >= n) {
 		struct heap_plug *hole = malloc(n);
-		bool beyond = (const char *)hole >= end;
 
 		if (hole == NULL)
 			break;
-		if (beyond && n > CACHED) {
-			free(hole); /* back into the end */
+		if ((const char *)hole >= end) {
+			put_back(hole);
 			break;
 		}
-		/* a small one from the end is kept, too: malloc would cache it, as a new hole */
 		hole->next = plug;
 		plug = hole;
 		*left -= n;
-		if (beyond)
-			break;
 	}
 	return plug;
 }
