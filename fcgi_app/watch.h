@@ -20,16 +20,19 @@ struct watch {
 	bool
 	    half_closed; /* its sending side is closed: gone, or a client that only said it is done sending */
 	struct mono_ms half_closed_at;
+	bool
+	    by_hangup; /* plain CGI: client_fd is only written to, and a signal to end says that the client has gone */
 	bool stopping; /* a signal asked to end: no further request is taken */
 	bool reload;   /* SIGHUP came */
 	bool
 	    replace; /* SIGUSR1 came: a worker ends after its running answer, a master replaces all */
+	bool restart;           /* SIGRTMIN came: a master becomes the program on disk */
 	struct mono_ms stop_by; /* while stopping: running answers end then */
 	int64_t drain_ms;
 };
 
 /*
- * SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are blocked and come by signal_fd; -1 on failure. SIGTERM and
+ * SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN are blocked and come by signal_fd; -1 on failure. SIGTERM and
  * SIGINT end a running answer within the drain.
  */
 int watch_open(struct watch *watch, int64_t drain_ms);
@@ -40,10 +43,11 @@ void watch_signals(struct watch *watch, struct mono_ms now);
 /*
  * Look at the client's connection. A whole close (and a reset, an abort record) is "gone"; one of the sending side only
  * cannot be told from a client that half-closed and still reads, so it is `half_closed`: the caller gives it
- * WATCH_HALF_CLOSED_MS before the first byte, and finds out by writing afterwards.
+ * WATCH_HALF_CLOSED_MS before the first byte, and finds out by writing afterwards. Where it is only written to
+ * (`by_hangup`) nothing but a whole close is seen.
  */
 void watch_client(struct watch *watch, struct mono_ms now);
-/* What to poll client_fd for. */
+/* What to poll client_fd for; 0 = look by watch_client() after each wait. */
 short watch_client_events(const struct watch *watch);
 /* A new client, or -1 for none. */
 void watch_begin(struct watch *watch, int client_fd);
