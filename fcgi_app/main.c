@@ -14,6 +14,7 @@
 #include <curl/curl.h>
 #include <fcgiapp.h>
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,9 +208,13 @@ open_log(const struct conf *conf)
 {
 	struct log *log = log_open(
 	    conf->log.target.p, (enum log_level)conf->log.level, conf->log.format == CONF_LOG_JSON);
+	struct why why;
 
-	if (log == NULL)
-		fail("cannot open log.target");
+	if (log == NULL) {
+		err_why(
+		    &why, "cannot open log.target '%s': %s", conf->log.target.p, strerror(errno));
+		fail(why.text);
+	}
 	return log;
 }
 
@@ -316,10 +321,10 @@ main(int argc, char **argv)
 	char path[PATH_BYTES];
 	int status;
 
+	sandbox_harden();
 	if (once_is_asked())
 		return once_run();
 	parse(argc, argv, &o);
-	sandbox_harden();
 	find_and_load(&o, path, &job);
 	status = o.test ? test(&job) : serve(&o, &job, argv);
 	if (o.listen != NULL && !o.test)

@@ -1,9 +1,11 @@
 #include "master.h"
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "crew.h"
 #include "pidfile.h"
 #include "trial.h"
+#include "upstream.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -35,6 +37,7 @@ struct master {
 	struct trial trial;     /* of the program that is to take our place */
 	int pid_fd;             /* -1: not held, or not yet */
 	struct pidfile_text said;
+	struct heap_plug *plug; /* what workers are not to fill */
 };
 
 static unsigned
@@ -180,6 +183,15 @@ reap(struct master *m)
 	trial_look(&m->trial, clock_mono());
 }
 
+/* What each worker would do, and copy, for itself is done once. */
+static void
+share(struct master *m)
+{
+	upstream_warm();
+	trust_warm(m->job->trust);
+	m->plug = heap_plug();
+}
+
 static void
 reload(struct master *m)
 {
@@ -187,8 +199,10 @@ reload(struct master *m)
 	struct trust *trust = NULL;
 	struct conf_report report = {.n = 0};
 	struct why why;
-	enum err err = conf_load(m->job->conf_path, &conf, &report, &why);
+	enum err err;
 
+	heap_unplug(&m->plug);
+	err = conf_load(m->job->conf_path, &conf, &report, &why);
 	conf_report_release(&report);
 	if (err == ERR_OK)
 		err = trust_load(conf, &trust, &why);
@@ -199,6 +213,7 @@ reload(struct master *m)
 			log_fields(m->job->log, LOG_LEVEL_ERROR, clock_wall(),
 			    "the configuration was not reloaded", LOG_Z("why", why.text));
 		text_clean(m->board->conf_error, sizeof m->board->conf_error, text_span(why.text));
+		m->plug = heap_plug();
 		return;
 	}
 	trust_free(&m->job->trust);
@@ -210,6 +225,7 @@ reload(struct master *m)
 	m->watch.drain_ms = conf->server.drain_timeout_ms;
 	m->board->conf_error[0] = '\0';
 	take_limits(m);
+	share(m);
 	crew_renew(m->crew);
 	log_fields(m->job->log, LOG_LEVEL_INFO, clock_wall(), "configuration reloaded",
 	    LOG_NUMBER("generation", (int64_t)m->job->generation));
@@ -332,6 +348,7 @@ master_run(struct worker_job *job, const struct master_start *start)
 	text_clean(m.said.program, sizeof m.said.program, text_span(start->program));
 	text_clean(m.said.listen, sizeof m.said.listen, text_span(start->listen));
 	say_started(&m);
+	share(&m);
 	while (!m.stopping || crew_count(m.crew) > 0) {
 		if (!m.stopping)
 			fit(&m, clock_mono());
@@ -341,6 +358,7 @@ master_run(struct worker_job *job, const struct master_start *start)
 		reap(&m);
 	}
 	change_state(&m, PIDFILE_STOPPED);
+	heap_unplug(&m.plug);
 	free(m.crew);
 	log_fields(
 	    job->log, LOG_LEVEL_INFO, clock_wall(), "stopped", LOG_Z("version", SLUICE_VERSION));

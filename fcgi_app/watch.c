@@ -90,7 +90,7 @@ watch_client(struct watch *watch, struct mono_ms now)
 		watch->client_gone = true;
 		return;
 	}
-	if (watch->half_closed || watch->by_hangup)
+	if (watch->half_closed)
 		return;
 	if (recv(watch->client_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0) {
 		watch->client_gone = true; /* an abort record, or a reset */
