@@ -39,6 +39,7 @@ struct serve {
 	uint64_t random;     /* state of the generator */
 	/* of errands (errand.h): where requests wait, -1 = nowhere; since when we are away from it */
 	int listen_fd;
+	bool pooled; /* this process is one of a master's workers */
 	struct mono_ms away_since;
 	int alert_pid; /* a command of alerts.command that still runs (alert.h), 0 = none */
 	struct mono_ms alert_until; /* ... and is ended then */

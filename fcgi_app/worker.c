@@ -123,6 +123,7 @@ connect_serve(struct worker *w)
 	w->serve.env = w->pool == NULL ? NULL : w->env;
 	w->serve.slot = w->slot;
 	w->serve.listen_fd = w->job->listen_fd;
+	w->serve.pooled = w->job->board != NULL;
 	w->serve.store_error = w->store_error;
 	w->serve.generation = w->job->generation;
 	w->serve.loaded_at = w->job->loaded_at;
