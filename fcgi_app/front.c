@@ -98,12 +98,19 @@ is_served(struct serve_job *j)
 	return false;
 }
 
-bool
-front_admit(struct serve_job *j)
+/* To all but the operator it is an unknown path like any other, also in how it refuses. */
+static void
+hide_doctor(struct serve_job *j)
 {
 	if (j->rq.endpoint != NULL && j->rq.endpoint->work == ENDPOINT_DOCTOR &&
 	    doctor_is_hidden(j->s, j->x))
-		j->rq.endpoint = NULL; /* to all but the operator an unknown path like any other */
+		j->rq.endpoint = NULL;
+}
+
+bool
+front_admit(struct serve_job *j)
+{
+	hide_doctor(j);
 	if (text_is(j->rq.method, "OPTIONS") && !is_preflight(j) && j->rq.endpoint != NULL) {
 		answer_method(j);
 		return false;

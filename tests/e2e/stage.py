@@ -2,8 +2,8 @@
 
 All on loopback. Each Stage is a temp dir with its own processes; stop() ends them and says what was
 left over. Configuration files of lighttpd/ and apache/ are copied, never edited: what a test needs
-differently comes through the variables they document. Started as root, everything runs as an
-unprivileged user, so that both ways behave alike.
+differently comes through the variables they document; `edits` are for tests of how a broken site is
+found out. Started as root, everything runs as an unprivileged user, so that both ways behave alike.
 """
 
 import hashlib
@@ -50,8 +50,8 @@ def unprivileged():
 
 
 class Stage:
-    def __init__(self, kind, workers=4, config=None, up=None):
-        self.kind, self.workers = kind, workers
+    def __init__(self, kind, workers=4, config=None, up=None, edits=()):
+        self.kind, self.workers, self.edits = kind, workers, edits
         self.user = unprivileged()
         self.dir = tempfile.mkdtemp(prefix="sluice-", dir="/tmp")
         self.up = up or upstream.Upstream()
@@ -130,6 +130,11 @@ class Stage:
             shutil.copy2(source, self.path("bin", name))
         shutil.copytree(os.path.join(ROOT, "lighttpd"), self.path("etc", "lighttpd"))
         shutil.copytree(os.path.join(ROOT, "apache"), self.path("etc", "sluice"))
+        for file, old, new in self.edits:
+            with open(self.path("etc", file)) as f:
+                text = f.read()
+            assert old in text, f"{old!r} is not in {file}"
+            self._write(os.path.join("etc", file), text.replace(old, new))
         doc = self.config()
         for section, value in changes.items():
             doc[section] = {**doc.get(section, {}), **value} if isinstance(value, dict) else value

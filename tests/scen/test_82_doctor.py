@@ -197,3 +197,58 @@ def test_holds_no_lease_and_asks_nobody(up, gate):
     a = ask(g, "do=stream&n=2&gap=400").until(b'"n":1')
     assert g.in_flight() == 0 and up.count() == 0
     a.finish()
+
+
+# The command, as far as it needs no web server; the rest is in e2e/test_70_doctor.py.
+
+
+def test_without_a_url(gate):
+    g = gate()
+    out = g.ctl("doctor").stdout
+    assert [line.split()[:2] for line in out.split("\n")[:3]] == [
+        ["ok", "configuration"],
+        ["ok", "state_dir"],
+        ["ok", "store"],
+    ], out
+    assert "0 problems" in out
+    doc = json.loads(g.ctl("doctor", "--json").stdout)
+    assert doc["url"] is None and doc["setup"] is None and doc["problems"] == 0
+    assert [c["check"] for c in doc["checks"]] == ["configuration", "state_dir", "store"]
+    assert set(doc["checks"][0]) == {"check", "result", "text", "meaning", "measured", "remedy"}
+
+
+def test_local_faults(gate):
+    g = gate()
+    g.stop()
+    os.chmod(os.path.join(g.dir, "state"), 0o755)
+    done = g.ctl("doctor", check=False)
+    assert done.returncode == 1 and "problem  state_dir" in done.stdout, done.stdout
+    assert "put:" in done.stdout and "into:" in done.stdout and "left out" in done.stdout
+    os.chmod(os.path.join(g.dir, "state"), 0o700)
+    g.write("{ nonsense")
+    doc = json.loads(g.ctl("doctor", "--json", check=False).stdout)
+    assert [c["result"] for c in doc["checks"]] == ["problem"] and doc["skipped"] == 2, doc
+    assert "sluicectl check" in doc["checks"][0]["remedy"]["directive"]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--token", "x"],
+        ["--long"],
+        ["--url"],
+        ["--url", "ftp://host/"],
+        ["--url", "host/llm"],
+        ["--url", "http://u:p@host/llm"],
+        ["--url", "http://host/llm?x"],
+        ["--url", "http://h/", "--token", "x", "--user", "y:z"],
+        ["--url", "http://h/", "--silence", "61"],
+        ["--url", "http://h/", "--token", "a\nb"],
+        ["word"],
+    ],
+    ids=" ".join,
+)
+def test_usage(gate, argv):
+    g = gate(start=False)
+    done = g.ctl("doctor", *argv, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("sluicectl: "), done
