@@ -71,7 +71,7 @@ static const struct row {
     {DOCTOR_NOT_THERE, ANY, "the mount of the gateway as --url, such as https://HOST/llm", shell},
 
     {DOCTOR_NOT_OURS, ANY,
-        "sluicectl -c FILE doctor, on the gateway's machine with the gateway's configuration; or credentials of one of auth.admins",
+        "sluicectl -c FILE doctor, alone and on the gateway's machine, with the gateway's configuration; or credentials of one of auth.admins",
         shell},
 
     {DOCTOR_EXPOSED, ANY, "move it out of the document root; then SLUICE_CONFIG or -c names it",

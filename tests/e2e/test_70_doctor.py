@@ -21,7 +21,7 @@ STREAMS = [
     ),
     (
         "apache-proxy",
-        [("sluice/proxy_fcgi.conf", "llm\" flushpackets=on", "llm\"")],
+        [("sluice/proxy_fcgi.conf", 'llm" flushpackets=on', 'llm"')],
         "flushpackets=on",
         "apache/proxy_fcgi.conf",
     ),
@@ -220,11 +220,27 @@ def test_authorization_is_hidden(broken, kind):
     assert got["remedy"]["file"] == "apache/auth.conf"
 
 
+@pytest.mark.parametrize("kind", ["apache-proxy", "apache-fcgid"])
+def test_names_of_models_with_a_slash(broken, kind):
+    _, found = doctor(broken(kind))
+    assert found["paths"]["result"] == "note", found["paths"]
+    mend = found["paths"]["remedy"]["directive"]
+    edits = [("sluice/auth.conf", "RewriteEngine On", "RewriteEngine On\n" + mend)]
+    _, found = doctor(broken(kind, edits))
+    assert found["paths"]["result"] == "ok", found["paths"]
+
+
 OPEN_APACHE = [
     ("sluice/auth.conf", "Require env REMOTE_USER", "Require all granted"),
 ]
-OPEN_LIGHTTPD = [("lighttpd/auth.conf", 'auth.require = ( "" => ( "method" => "basic", '
-    '"realm" => "llm", "require" => "valid-user" ) )', "")]
+OPEN_LIGHTTPD = [
+    (
+        "lighttpd/auth.conf",
+        'auth.require = ( "" => ( "method" => "basic", '
+        '"realm" => "llm", "require" => "valid-user" ) )',
+        "",
+    )
+]
 
 
 @pytest.mark.parametrize(
