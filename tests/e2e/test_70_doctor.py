@@ -275,13 +275,7 @@ def test_the_gateway_is_not_running(broken):
 
 
 def test_the_configuration_is_exposed(broken):
-    s = broken("apache-fcgid")
-    with open(s.path("etc/main.conf")) as f:
-        text = f.read()
-    s._write("etc/main.conf", text.replace(f"DocumentRoot {s.dir}/htdocs", f"DocumentRoot {s.dir}"))
-    s.procs["web"].terminate()
-    s.procs["web"].wait(15)
-    s._spawn("web", ["/usr/sbin/apache2", "-DFOREGROUND", "-f", s.path("etc/main.conf")])
-    st.wait_until(s.listening, 10, "web server")
-    _, found = doctor(s)
+    """Its folder, which is ServerRoot here, is a document root."""
+    root = ("sluice/auth.conf", "RewriteEngine On", 'RewriteEngine On\nDocumentRoot "../etc"')
+    _, found = doctor(broken("apache-fcgid", [root]))
     check(found, "access", "document root", "sluice.json")
