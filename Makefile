@@ -45,8 +45,8 @@ C_FILES := $(SRC) $(wildcard store/*.h fcgi_app/*.h fcgi_app/*/*.h) $(UNIT_SRC) 
 
 BUILD_PACKAGES := gcc make libc6-dev libfcgi-dev libcurl4-openssl-dev libjson-c-dev liblmdb-dev libssl-dev libpcre2-dev
 DEMO_PACKAGES := $(BUILD_PACKAGES) lighttpd curl python3 ca-certificates procps
-TEST_PACKAGES := $(DEMO_PACKAGES) apache2 libapache2-mod-fcgid libcmocka-dev perl pmccabe mandoc codespell \
-	python3-pytest python3-pytest-xdist tzdata git nodejs npm
+TEST_PACKAGES := $(DEMO_PACKAGES) apache2 libapache2-mod-fcgid lighttpd-mod-openssl lighttpd-mod-deflate nginx-light \
+	openssl libcmocka-dev perl pmccabe mandoc codespell python3-pytest python3-pytest-xdist tzdata git nodejs npm
 
 # Quiet unless V=1: a line a file.
 Q := $(if $(V),,@)
@@ -124,8 +124,9 @@ scen: all ## scenario tests: the real program against a scripted provider
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 6 tests/scen
 e2e-short: all
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_00_short.py
-e2e: all ## every test through the real web servers
-	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e
+e2e: all ## every test through the real web servers, and the table of what each set-up can do
+	SLUICE_BUILD=$(B) SLUICE_TABLE=$(B)/e2e-table.md $(PYTHON) -m pytest -q -p no:cacheprovider -n 3 --dist loadgroup \
+		--ignore tests/e2e/test_00_short.py tests/e2e
 
 .PHONY: asan
 asan: ## unit and scenario tests under AddressSanitizer and UBSan
@@ -170,9 +171,10 @@ install: all ## into PREFIX (default /usr/local), below DESTDIR
 	install -m 0644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 0644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 0644 README.md CHANGES.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sluice/
-	install -m 0644 examples/*.json $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0644 examples/*.json examples/*.conf $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
 	install -m 0644 lighttpd/* $(DESTDIR)$(PREFIX)/share/doc/sluice/lighttpd/
-	install -m 0644 apache/* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
+	install -m 0644 apache/*.* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
+	cp -r apache/htaccess $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
 
 .PHONY: clean
 clean: ## remove what was built

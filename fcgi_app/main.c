@@ -8,6 +8,7 @@
 #include "base/sandbox.h"
 #include "listen.h"
 #include "master.h"
+#include "once.h"
 
 #include <curl/curl.h>
 #include <fcgiapp.h>
@@ -172,6 +173,8 @@ main(int argc, char **argv)
 	unsigned workers;
 	int status;
 
+	if (once_is_asked())
+		return once_run();
 	parse(argc, argv, &o);
 	sandbox_harden();
 	if (conf_find(o.conf, path, sizeof path, &why) != ERR_OK)

@@ -135,13 +135,19 @@ upstream_new(const struct trust *trust)
 
 	if (up == NULL)
 		die("no memory");
+	up->trust = trust;
+	return up;
+}
+
+/* Not before the first call: a process may end without one. */
+static void
+start(struct upstream *up)
+{
 	up->easy = curl_easy_init();
 	up->multi = curl_multi_init();
 	if (up->easy == NULL || up->multi == NULL)
 		die("libcurl does not start");
-	up->trust = trust;
 	set_once(up);
-	return up;
 }
 
 void
@@ -237,6 +243,8 @@ upstream_begin(
 	                : arena_join(arena,
 	                      (struct span[]){call->channel->base_url, text_span(call->path)}, 2);
 
+	if (up->easy == NULL)
+		start(up);
 	up->call = call;
 	up->handed = 0;
 	up->sendings = 0;
@@ -270,7 +278,7 @@ wait_for_more(struct upstream *up, struct watch *watch, int64_t wait_ms, struct 
 		return;
 	if (fds[0].revents != 0)
 		watch_signals(watch, now);
-	if (n == 2 && (fds[1].revents != 0 || watch->half_closed))
+	if (n == 2 && (fds[1].revents != 0 || fds[1].events == 0))
 		watch_client(watch, now);
 }
 

@@ -248,17 +248,12 @@ end_clean(struct env *env)
 	return mdb_env_sync(env->live.mdb, 1) == 0;
 }
 
-void
-env_close(struct env **env)
+static void
+leave(struct env *e, bool wait)
 {
-	struct env *e = *env;
-
-	if (e == NULL)
-		return;
-	*env = NULL;
 	if (e->pid == getpid()) {
 		/* an open that failed changed nothing in `live` */
-		bool clean = e->open ? end_clean(e) : e->epoch.was_clean;
+		bool clean = e->open ? wait && end_clean(e) : e->epoch.was_clean;
 
 		map_close(&e->book);
 		map_close(&e->live);
@@ -269,4 +264,24 @@ env_close(struct env **env)
 			e->open = false; /* stays unclean: the safe side */
 	}
 	free(e);
+}
+
+void
+env_close(struct env **env)
+{
+	struct env *e = *env;
+
+	*env = NULL;
+	if (e != NULL)
+		leave(e, true);
+}
+
+void
+env_drop(struct env **env)
+{
+	struct env *e = *env;
+
+	*env = NULL;
+	if (e != NULL)
+		leave(e, false);
 }

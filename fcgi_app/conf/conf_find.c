@@ -63,16 +63,19 @@ enum err
 conf_find(const char *given, char *path_out, size_t cap, struct why *why)
 {
 	const char *variable = getenv("SLUICE_CONFIG");
+	bool (*const places[2])(char *, size_t) = {beside_binary, below_home};
 	char at[2][PATH_MAX];
-	bool have[2] = {beside_binary(at[0], PATH_MAX), below_home(at[1], PATH_MAX)};
+	bool have[2] = {false, false};
 
 	if (given != NULL)
 		return take_named(given, path_out, cap, why);
 	if (variable != NULL && *variable != '\0')
 		return take_named(variable, path_out, cap, why);
-	for (size_t i = 0; i < NELEM(at); i++)
+	for (size_t i = 0; i < NELEM(at); i++) {
+		have[i] = places[i](at[i], PATH_MAX);
 		if (have[i] && access(at[i], F_OK) == 0)
 			return take_named(at[i], path_out, cap, why);
+	}
 	if (access(system_wide, F_OK) == 0)
 		return take_named(system_wide, path_out, cap, why);
 	err_why(why,
