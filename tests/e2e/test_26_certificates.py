@@ -1,4 +1,4 @@
-"""Client certificates: the shipped files, a small authority of our own, and one that nobody knows."""
+"""Client certificates: the shipped files, an authority of our own, and one that nobody knows."""
 
 import http.client
 import json
@@ -66,7 +66,7 @@ def openssl(*argv):
 
 
 def make_certificates(folder):
-    """ca, and by it server, dora, admin and late, which has run out; rogue, and by it "evil", also called dora."""
+    """By ca: server, dora, boss, and late, which has run out. By rogue: evil, called dora, too."""
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
     def path(name):
@@ -230,7 +230,9 @@ def test_certificate_and_password_are_one_of_both(stage):
     assert got.status == 200 and client_of(stage, got) in ("dora", "bob"), got
 
 
-@pytest.mark.parametrize("path", ["/status", "/x/status", "/status/", "/v1/../status", "/healthz/status"])
+@pytest.mark.parametrize(
+    "path", ["/status", "/x/status", "/status/", "/v1/../status", "/healthz/status"]
+)
 def test_admin_paths_never_by_certificate(stage, path):
     for cert in (None, "dora", "boss"):
         for headers in ({}, bearer(), basic(USER)):
