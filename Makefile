@@ -31,6 +31,8 @@ CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Ifcgi_app -I.
 ALL_CFLAGS = -std=gnu11 $(CPPFLAGS) $(WARN) $(HARD) $(WERROR) -fPIE $(CFLAGS)
 LDFLAGS += $(foreach f,$(HARD_LINK),$(call trylink,$(f)))
 LIBS := -lfcgi -lcurl -ljson-c -llmdb -lssl -lcrypto -lpcre2-8 -lpthread
+# What hosts of web spaces seldom have goes in; what Apache and PHP bring along stays shared.
+LIBS_PORTABLE := -Wl,-Bstatic -lfcgi -ljson-c -llmdb -Wl,-Bdynamic -lcurl -lssl -lcrypto -lpcre2-8 -lpthread
 
 SRC := $(sort $(wildcard store/*.c fcgi_app/*.c fcgi_app/*/*.c))
 OBJ := $(SRC:%.c=$(B)/%.o)
@@ -46,7 +48,8 @@ C_FILES := $(SRC) $(wildcard store/*.h fcgi_app/*.h fcgi_app/*/*.h) $(UNIT_SRC) 
 BUILD_PACKAGES := gcc make libc6-dev libfcgi-dev libcurl4-openssl-dev libjson-c-dev liblmdb-dev libssl-dev libpcre2-dev
 DEMO_PACKAGES := $(BUILD_PACKAGES) lighttpd curl python3 ca-certificates procps
 TEST_PACKAGES := $(DEMO_PACKAGES) apache2 libapache2-mod-fcgid lighttpd-mod-openssl lighttpd-mod-deflate nginx-light \
-	openssl libcmocka-dev perl pmccabe mandoc codespell python3-pytest python3-pytest-xdist tzdata git nodejs npm
+	openssl libcmocka-dev perl pmccabe mandoc codespell python3-pytest python3-pytest-xdist tzdata git nodejs npm \
+	spawn-fcgi
 
 # Quiet unless V=1: a line a file.
 Q := $(if $(V),,@)
@@ -62,6 +65,20 @@ $(B)/sluice.fcgi: $(B)/fcgi_app/main.o $(B)/libsluice.a
 $(B)/sluicectl: $(B)/fcgi_app/ctl/ctl.o $(B)/libsluice.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+.PHONY: portable
+portable: $(B)/portable/sluice.tgz ## for a web space: what its host may lack is linked in, see apache/README.md
+
+$(B)/portable/sluice.tgz: $(B)/portable/sluice.fcgi $(B)/portable/sluicectl apache/htaccess/cgi/.htaccess apache/htaccess/fcgid/.htaccess
+	$(call say,TAR ,$@)
+	$(Q)tar -czf $@ --owner=0 --group=0 --transform 's,^,sluice/,' -C $(B)/portable sluice.fcgi sluicectl \
+		-C $(CURDIR)/apache htaccess
+$(B)/portable/sluice.fcgi: $(B)/fcgi_app/main.o $(B)/libsluice.a
+$(B)/portable/sluicectl: $(B)/fcgi_app/ctl/ctl.o $(B)/libsluice.a
+$(B)/portable/%:
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -s -o $@ $^ $(LIBS_PORTABLE)
 
 $(B)/libsluice.a: $(LIB_OBJ)
 	$(call say,AR  ,$@)
@@ -172,6 +189,8 @@ install: all ## into PREFIX (default /usr/local), below DESTDIR
 	install -m 0644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 0644 README.md CHANGES.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sluice/
 	install -m 0644 examples/*.json examples/*.conf $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0644 examples/README.md $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	cp -r examples/systemd $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
 	install -m 0644 lighttpd/* $(DESTDIR)$(PREFIX)/share/doc/sluice/lighttpd/
 	install -m 0644 apache/*.* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
 	cp -r apache/htaccess $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/

@@ -1,7 +1,9 @@
 #include "trust.h"
 
+#include "warm.h"
+
 #include <openssl/err.h>
-#include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -20,19 +22,38 @@ struct trust {
 	bool later; /* a store is loaded when it is asked for */
 };
 
+static const char *const bundles[] = {
+    "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"};
+
+/* OpenSSL is content with places where there is nothing; each call would fail later. */
+static bool
+has_default(void)
+{
+	const char *file = getenv(X509_get_default_cert_file_env());
+	const char *dir = getenv(X509_get_default_cert_dir_env());
+
+	for (size_t i = 0; i < NELEM(bundles); i++)
+		if (access(bundles[i], R_OK) == 0)
+			return true;
+	return access(file != NULL ? file : X509_get_default_cert_file(), R_OK) == 0 ||
+	       access(dir != NULL ? dir : X509_get_default_cert_dir(), R_OK | X_OK) == 0;
+}
+
 static enum err
 cannot_load(struct span ca_file, struct why *why)
 {
-	err_why(why, "cannot load certificates from '%s'; see upstream.ca_file",
-	    ca_file.n > 0 ? ca_file.p : "the system's trust store");
+	if (ca_file.n > 0)
+		err_why(why, "cannot load certificates from upstream.ca_file '%s'", ca_file.p);
+	else
+		err_why(why,
+		    "no certificates for https: install ca-certificates, or name a file of them in "
+		    "upstream.ca_file");
 	return ERR_CONFIG;
 }
 
 static enum err
 load_store(struct span ca_file, X509_STORE **store_out, struct why *why)
 {
-	static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",
-	    "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"};
 	X509_STORE *store = X509_STORE_new();
 	bool loaded = false;
 
@@ -44,7 +65,7 @@ load_store(struct span ca_file, X509_STORE **store_out, struct why *why)
 		for (size_t i = 0; i < NELEM(bundles) && !loaded; i++)
 			loaded = X509_STORE_load_file(store, bundles[i]) == 1;
 		if (!loaded)
-			loaded = X509_STORE_set_default_paths(store) == 1;
+			loaded = has_default() && X509_STORE_set_default_paths(store) == 1;
 	}
 	ERR_clear_error();
 	if (!loaded) {
@@ -100,22 +121,6 @@ find(const struct trust *trust, struct span ca_file)
 	return NULL;
 }
 
-/* A first TLS object makes OpenSSL fetch its algorithms and load its tables: once, here. */
-static void
-warm(void)
-{
-	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-
-	if (ctx != NULL) {
-		SSL *ssl = SSL_new(ctx);
-
-		if (ssl != NULL)
-			SSL_free(ssl);
-		SSL_CTX_free(ctx);
-	}
-	ERR_clear_error();
-}
-
 /* The store of `ca_file`, if the address needs one and it is not there yet. */
 static enum err
 add(struct trust *trust, struct span address, struct span ca_file, struct why *why)
@@ -127,7 +132,7 @@ add(struct trust *trust, struct span address, struct span ca_file, struct why *w
 		return ERR_OK;
 	if (!trust->later)
 		err = load_store(ca_file, &store, why);
-	else if (ca_file.n > 0 && access(ca_file.p, R_OK) != 0)
+	else if (ca_file.n > 0 ? access(ca_file.p, R_OK) != 0 : !has_default())
 		err = cannot_load(ca_file, why);
 	if (err == ERR_OK)
 		trust->entries[trust->n++] = (struct entry){ca_file, store};
@@ -166,17 +171,20 @@ gather(const struct conf *conf, bool later, struct trust **trust_out, struct why
 enum err
 trust_load(const struct conf *conf, struct trust **trust_out, struct why *why)
 {
-	enum err err = gather(conf, false, trust_out, why);
-
-	if (err == ERR_OK && (*trust_out)->n > 0)
-		warm();
-	return err;
+	return gather(conf, false, trust_out, why);
 }
 
 enum err
 trust_later(const struct conf *conf, struct trust **trust_out, struct why *why)
 {
 	return gather(conf, true, trust_out, why);
+}
+
+void
+trust_warm(const struct trust *trust)
+{
+	for (size_t i = 0; i < trust->n; i++)
+		warm_tls(trust->entries[i].store);
 }
 
 void

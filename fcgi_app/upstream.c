@@ -1,5 +1,7 @@
 #include "upstream.h"
 
+#include "resolve.h"
+
 #include <curl/curl.h>
 #include <openssl/ssl.h>
 
@@ -15,7 +17,9 @@ struct upstream {
 	const struct trust *trust;
 	void *store; /* X509_STORE of the running call */
 	const struct upstream_call *call;
-	struct curl_slist *headers;
+	struct arena *arena; /* of the running call, with its address and proxy */
+	const char *url, *proxy;
+	struct curl_slist *headers, *resolved;
 	size_t handed; /* body bytes given to libcurl, when it reads a large one */
 	unsigned sendings;
 	bool done;
@@ -125,6 +129,8 @@ set_once(struct upstream *up)
 	/* the store comes from trust.c; libcurl must not parse the certificates again */
 	SET(up, CURLOPT_CAINFO, NULL);
 	SET(up, CURLOPT_CAPATH, NULL);
+	/* libcurl would keep the store that use_store() gave to one connection, and put it under the next one's feet */
+	SET(up, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 	SET(up, CURLOPT_TCP_KEEPALIVE, 1L);
 }
 
@@ -148,6 +154,15 @@ start(struct upstream *up)
 	if (up->easy == NULL || up->multi == NULL)
 		die("libcurl does not start");
 	set_once(up);
+}
+
+void
+upstream_warm(void)
+{
+	struct upstream *up = upstream_new(NULL);
+
+	start(up);
+	upstream_free(&up);
 }
 
 void
@@ -246,6 +261,9 @@ upstream_begin(
 	if (up->easy == NULL)
 		start(up);
 	up->call = call;
+	up->arena = arena;
+	up->url = url;
+	up->proxy = proxy.n > 0 ? arena_z(arena, proxy) : "";
 	up->handed = 0;
 	up->sendings = 0;
 	up->done = false;
@@ -255,7 +273,7 @@ upstream_begin(
 	                ? trust_store(up->trust, policy->upstream.ca_file)
 	                : NULL;
 	SET(up, CURLOPT_URL, url);
-	SET(up, CURLOPT_PROXY, proxy.n > 0 ? arena_z(arena, proxy) : "");
+	SET(up, CURLOPT_PROXY, up->proxy);
 	SET(up, CURLOPT_CONNECTTIMEOUT_MS, (long)policy->upstream.connect_timeout_ms);
 	set_headers(up, arena, call);
 	set_body(up, call);
@@ -282,6 +300,28 @@ wait_for_more(struct upstream *up, struct watch *watch, int64_t wait_ms, struct 
 		watch_client(watch, now);
 }
 
+/* No thread could be had to look the name up: look it up here, and begin again. Nothing was sent. */
+static bool
+resolve_here(struct upstream *up)
+{
+	bool by_proxy = up->proxy[0] != '\0';
+	const char *entry;
+
+	if (up->code != CURLE_COULDNT_RESOLVE_HOST && up->code != CURLE_COULDNT_RESOLVE_PROXY)
+		return false;
+	if (up->resolved != NULL || strstr(up->error, "thread failed to start") == NULL)
+		return false;
+	entry = resolve_entry(up->arena, text_span(by_proxy ? up->proxy : up->url), by_proxy);
+	if (entry == NULL)
+		return false;
+	up->resolved = curl_slist_append(NULL, entry);
+	if (up->resolved == NULL)
+		die("no memory");
+	SET(up, CURLOPT_RESOLVE, up->resolved);
+	curl_multi_remove_handle(up->multi, up->easy);
+	return curl_multi_add_handle(up->multi, up->easy) == CURLM_OK;
+}
+
 enum upstream_step
 upstream_turn(struct upstream *up, struct watch *watch, int64_t wait_ms, struct mono_ms now)
 {
@@ -296,6 +336,11 @@ upstream_turn(struct upstream *up, struct watch *watch, int64_t wait_ms, struct 
 			continue;
 		up->done = true;
 		up->code = msg->data.result;
+	}
+	if (up->done && resolve_here(up)) {
+		up->done = false;
+		up->code = CURLE_OK;
+		curl_multi_wakeup(up->multi); /* the next turn need not wait */
 	}
 	return up->done ? UPSTREAM_DONE : UPSTREAM_RUNNING;
 }
@@ -348,6 +393,11 @@ upstream_finish(struct upstream *up)
 	curl_multi_remove_handle(up->multi, up->easy);
 	curl_slist_free_all(up->headers);
 	up->headers = NULL;
+	if (up->resolved != NULL) {
+		SET(up, CURLOPT_RESOLVE, NULL);
+		curl_slist_free_all(up->resolved);
+		up->resolved = NULL;
+	}
 	up->call = NULL;
 	return end;
 }

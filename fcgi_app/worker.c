@@ -1,6 +1,7 @@
 #include "worker.h"
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "chores.h"
 #include "fcgi.h"
 #include "process.h"
@@ -22,6 +23,7 @@ struct worker {
 	struct fcgi *fcgi;
 	int epoll_fd;
 	int64_t served;
+	bool trimmed; /* memory was given back since the last request */
 	struct mono_ms next_tick;
 	char conf_error[512];
 };
@@ -118,8 +120,8 @@ serve_one(struct worker *w)
 
 	if (fd < 0)
 		return; /* another worker was faster, or the peer is gone */
-	if (w->job->board != NULL)
-		w->job->board->accepted[w->job->number % NELEM(w->job->board->accepted)]++;
+	board_accepted(w->job->board, w->job->number);
+	board_busy(w->job->board, w->job->number);
 	x = fcgi_begin(w->fcgi, fd, PARAMS_TIMEOUT_MS, client_ms);
 	if (x == NULL)
 		return;
@@ -128,6 +130,24 @@ serve_one(struct worker *w)
 	fcgi_end(w->fcgi);
 	chores_save_hard(&w->p.serve, clock_wall());
 	w->served++;
+	w->trimmed = false;
+}
+
+/* Nothing came for a second. What the requests took and nobody needs now goes back, once. */
+static void
+rest(struct worker *w)
+{
+	if (w->trimmed)
+		return;
+	heap_trim();
+	w->trimmed = true;
+}
+
+static void
+take_one(struct worker *w)
+{
+	serve_one(w);
+	board_idle(w->job->board, w->job->number);
 }
 
 static bool
@@ -160,7 +180,8 @@ loop(struct worker *w)
 	while (may_go_on(w)) {
 		struct epoll_event events[2];
 		int n = epoll_wait(w->epoll_fd, events, 2, TICK_MS);
-		bool ready = false;
+		bool ready =
+		    n == 0; /* whoever was woken for a connection may have died of something */
 
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.fd == w->p.watch.signal_fd)
@@ -168,10 +189,12 @@ loop(struct worker *w)
 			else
 				ready = true;
 		}
-		if (w->p.watch.stopping || w->p.watch.replace)
+		if (w->p.watch.stopping)
 			break;
-		if (ready)
-			serve_one(w);
+		if (n == 0)
+			rest(w);
+		if (ready) /* when told to leave, too: nobody else was woken for this connection */
+			take_one(w);
 		tick(w);
 	}
 }
@@ -187,7 +210,7 @@ drain_ms(const struct worker_job *job)
 int
 worker_run(struct worker_job *job)
 {
-	struct worker w = {.job = job, .p.job = job, .epoll_fd = -1};
+	struct worker w = {.job = job, .p.job = job, .epoll_fd = -1, .trimmed = true};
 
 	if (watch_open(&w.p.watch, drain_ms(job)) < 0 || !open_epoll(&w)) {
 		process_log(&w.p, LOG_LEVEL_ERROR, "the worker cannot start", "signals or epoll");
@@ -196,6 +219,7 @@ worker_run(struct worker_job *job)
 	w.fcgi = fcgi_new();
 	process_open(&w.p, job);
 	process_note_generation(&w.p);
+	board_idle(job->board, job->number);
 	loop(&w);
 	process_close(&w.p);
 	fcgi_free(&w.fcgi);

@@ -213,6 +213,18 @@ env_new(const char *dir, uint64_t max_bytes, struct store_why *why)
 	return env;
 }
 
+/* A small store is enough for most; who has more accounts must hear of it before it is full. */
+static void
+tell_small(const struct env *env, struct store_why *notice)
+{
+	if (notice->text[0] == '\0' && env->live.bytes < env->live.want_bytes &&
+	    env->live.bytes < LIVE_START_BYTES)
+		why_say(notice,
+		    "addresses are short, the store has room for %llu MiB instead of %llu: raise 'ulimit -v'",
+		    (unsigned long long)(env->live.bytes >> 20),
+		    (unsigned long long)(env->live.want_bytes >> 20));
+}
+
 enum store_rc
 env_open(
     const char *dir, uint64_t max_bytes, bool create, struct env **env_out, struct store_why *why)
@@ -229,6 +241,8 @@ env_open(
 	if (env == NULL)
 		return STORE_IO;
 	rc = open_inside(env, &notice);
+	if (rc == STORE_OK)
+		tell_small(env, &notice);
 	why_say(why, "%s", rc == STORE_OK ? notice.text : env->error.text);
 	if (rc != STORE_OK)
 		env_close(&env);

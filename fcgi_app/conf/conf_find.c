@@ -6,20 +6,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 static const char system_wide[] = "/etc/sluice/sluice.json";
+
+/* Without /proc: the name by which it was started, as long as nobody has left the directory. */
+static bool
+own_path(char self[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+	const char *started = (const char *)getauxval(AT_EXECFN);
+
+	if (n > 0)
+		self[n] = '\0';
+	return n > 0 || (started != NULL && realpath(started, self) != NULL);
+}
 
 static bool
 beside_binary(char *dst, size_t cap)
 {
 	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	char *slash;
 
-	if (n <= 0)
+	if (!own_path(self))
 		return false;
-	self[n] = '\0';
 	slash = strrchr(self, '/');
 	if (slash == NULL)
 		return false;

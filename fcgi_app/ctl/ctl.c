@@ -4,21 +4,21 @@
  * Exit      0 done, 1 failed, 2 usage
  * Source    SPEC.md section 16
  */
+#include "base/sandbox.h"
 #include "base/text.h"
 #include "ctl/account_verbs.h"
 #include "ctl/books.h"
 #include "ctl/channel_verbs.h"
 #include "ctl/check.h"
+#include "ctl/daemon.h"
 #include "ctl/errands.h"
 #include "ctl/explain_run.h"
 #include "ctl/limits.h"
 #include "ctl/session_verbs.h"
 #include "ctl/show.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct command {
@@ -30,6 +30,14 @@ static const struct command {
         "sluicectl check"},
     {"options", check_options_run, "[--json | --example]",
         "every setting: type, default, bounds, meaning", "sluicectl options | grep cooldown"},
+    {"start", daemon_start_run,
+        "[--listen ADDR] [--workers N] [--socket-mode MODE] [--program FILE] [--json]",
+        "run a pool under your own account, unless one runs already",
+        "@reboot sluicectl -c /etc/sluice/sluice.json start"},
+    {"stop", daemon_stop_run, "[--json]", "end the pool; running answers may end first",
+        "sluicectl stop"},
+    {"restart", daemon_restart_run, "[--json]",
+        "let the running pool become the program and configuration on disk", "sluicectl restart"},
     {"status", show_status_run, "[--json]", "channels and accounts as they are now",
         "sluicectl status"},
     {"account", account_verbs_run,
@@ -127,8 +135,7 @@ main(int argc, char **argv)
 	struct ctl ctl = {.out = stdout, .err = stderr};
 	int at = 1;
 
-	umask(077);
-	signal(SIGXFSZ, SIG_IGN);
+	sandbox_begin();
 	ctl.color = isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == NULL;
 	while (at < argc && argv[at][0] == '-') {
 		if (strcmp(argv[at], "-c") == 0 && at + 1 < argc) {

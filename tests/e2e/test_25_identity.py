@@ -13,6 +13,7 @@ from lib.upstream import wait_until
 from stage import ADMIN, USER, basic, bearer, question
 from talk import Reply
 
+pytestmark = pytest.mark.cell("auth")
 BOSS = "sl-test-boss-0003"  # a token whose client is called as the admin
 CHAT = json.dumps(question()).encode()
 WRONG = basic(("admin", "wrong"))
