@@ -9,9 +9,11 @@
 #include "respond.h"
 #include "settle.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define REFUSE_ARENA 262144
@@ -84,8 +86,11 @@ prepare(struct once *o)
 	o->job.loaded_at = clock_wall();
 	o->job.log = log_open(
 	    conf->log.target.p, (enum log_level)conf->log.level, conf->log.format == CONF_LOG_JSON);
-	if (o->job.log == NULL)
-		return complain("cannot open log.target");
+	if (o->job.log == NULL) {
+		err_why(
+		    &why, "cannot open log.target '%s': %s", conf->log.target.p, strerror(errno));
+		return complain(why.text);
+	}
 	if (!become_user(o))
 		return false;
 	return trust_later(conf, &o->job.trust, &why) == ERR_OK || complain(why.text);

@@ -10,6 +10,7 @@
 #include "ctl/books.h"
 #include "ctl/channel_verbs.h"
 #include "ctl/check.h"
+#include "ctl/daemon.h"
 #include "ctl/errands.h"
 #include "ctl/explain_run.h"
 #include "ctl/limits.h"
@@ -29,6 +30,14 @@ static const struct command {
         "sluicectl check"},
     {"options", check_options_run, "[--json | --example]",
         "every setting: type, default, bounds, meaning", "sluicectl options | grep cooldown"},
+    {"start", daemon_start_run,
+        "[--listen ADDR] [--workers N] [--socket-mode MODE] [--program FILE] [--json]",
+        "run a pool under your own account, unless one runs already",
+        "@reboot sluicectl -c /etc/sluice/sluice.json start"},
+    {"stop", daemon_stop_run, "[--json]", "end the pool; running answers may end first",
+        "sluicectl stop"},
+    {"restart", daemon_restart_run, "[--json]",
+        "let the running pool become the program and configuration on disk", "sluicectl restart"},
     {"status", show_status_run, "[--json]", "channels and accounts as they are now",
         "sluicectl status"},
     {"account", account_verbs_run,

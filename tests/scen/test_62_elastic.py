@@ -133,7 +133,7 @@ def test_reload_changes_the_limits(up, gate):
     assert g.ask().status == 200
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT])
 def test_a_worker_that_dies_with_a_request(up, gate, number):
     """As libfcgi's assertions end one: the lease is free at once, and the others do not notice."""
     up.script(K1, hang())
@@ -178,7 +178,7 @@ def test_all_die_at_once(up, gate):
         wait_until(lambda: len(set(g.worker_pids()) - set(pids)) >= 4, 1, "four new ones")
 
 
-def test_the_system_gives_no_more_processes(up, gate, tmp_path):
+def test_the_system_gives_no_more_processes(up, gate):
     """25 processes for this user: the pool goes on with what there is, and says so once."""
     if os.getuid() != 0:
         pytest.skip("only root becomes somebody else")
@@ -198,7 +198,7 @@ def test_the_system_gives_no_more_processes(up, gate, tmp_path):
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=g.env,
+            env={**g.env, "ASAN_OPTIONS": "detect_leaks=0"},  # which needs a process more
             cwd=g.dir,
             user=61234,
             group=61234,
