@@ -161,6 +161,9 @@ spawn(const struct plan *plan, pid_t *pid_out)
 	posix_spawnattr_setsigdefault(&attributes, &all);
 	posix_spawnattr_setflags(
 	    &attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	/* started from a CGI script it would take itself for one */
+	unsetenv("REQUEST_METHOD");
+	unsetenv("GATEWAY_INTERFACE");
 	rc = posix_spawn(pid_out, plan->program, &actions, &attributes, plan->words, environ);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
