@@ -30,7 +30,7 @@ WERROR ?=
 CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Ifcgi_app -I.
 ALL_CFLAGS = -std=gnu11 $(CPPFLAGS) $(WARN) $(HARD) $(WERROR) -fPIE $(CFLAGS)
 LDFLAGS += $(foreach f,$(HARD_LINK),$(call trylink,$(f)))
-LIBS := -lfcgi -lcurl -ljson-c -llmdb -lssl -lcrypto -lpcre2-8 -lpthread
+LIBS := -lcurl -ljson-c -llmdb -lssl -lcrypto -lpcre2-8 -lpthread
 
 SRC := $(sort $(wildcard store/*.c fcgi_app/*.c fcgi_app/*/*.c))
 OBJ := $(SRC:%.c=$(B)/%.o)
@@ -43,9 +43,9 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
 C_FILES := $(SRC) $(wildcard store/*.h fcgi_app/*.h fcgi_app/*/*.h) $(UNIT_SRC) $(FUZZ_SRC)
 
-BUILD_PACKAGES := gcc make libc6-dev libfcgi-dev libcurl4-openssl-dev libjson-c-dev liblmdb-dev libssl-dev libpcre2-dev
+BUILD_PACKAGES := gcc make libc6-dev libcurl4-openssl-dev libjson-c-dev liblmdb-dev libssl-dev libpcre2-dev
 DEMO_PACKAGES := $(BUILD_PACKAGES) lighttpd curl python3 ca-certificates procps
-TEST_PACKAGES := $(DEMO_PACKAGES) apache2 libapache2-mod-fcgid libcmocka-dev perl pmccabe mandoc codespell \
+TEST_PACKAGES := $(DEMO_PACKAGES) apache2 libapache2-mod-fcgid libfcgi-dev libcmocka-dev perl pmccabe mandoc codespell \
 	python3-pytest python3-pytest-xdist tzdata git nodejs npm
 
 # Quiet unless V=1: a line a file.

@@ -10,7 +10,6 @@
 #include "master.h"
 
 #include <curl/curl.h>
-#include <fcgiapp.h>
 
 #include <getopt.h>
 #include <stdio.h>
@@ -183,8 +182,8 @@ main(int argc, char **argv)
 	job.listen_fd = open_socket(&o, job.conf);
 	job.log = open_log(job.conf);
 	become_user(&o, job.conf, job.log);
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0 || FCGX_Init() != 0)
-		fail("libcurl or libfcgi does not start");
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
+		fail("libcurl does not start");
 	if (trust_load(job.conf, &job.trust, &why) != ERR_OK)
 		fail(why.text);
 	status = workers > 0 ? master_run(&job, workers) : worker_run(&job);
