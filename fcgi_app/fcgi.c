@@ -28,7 +28,7 @@ struct fcgi {
 	struct exchange exchange;
 	int listen_fd;
 	unsigned id; /* of the request; 0 = not begun */
-	bool body_ended;
+	bool body_ended, broke_off; /* nothing more is to be read */
 	int64_t client_timeout_ms;
 	struct buf params;
 	char *envp[FCGI_PARAMS_MAX];
@@ -139,8 +139,11 @@ static ssize_t
 read_body(void *io, char *dst, size_t n)
 {
 	struct fcgi *f = io;
+	ssize_t got = read_until(f, dst, n, later(f, f->client_timeout_ms));
 
-	return read_until(f, dst, n, later(f, f->client_timeout_ms));
+	if (got < 0 && errno != EAGAIN)
+		f->broke_off = true;
+	return got;
 }
 
 static bool
@@ -324,7 +327,7 @@ fcgi_begin(struct fcgi *f, int fd, int64_t client_timeout_ms, struct why *why)
 	f->record = (struct fcgi_record){.left = 0};
 	f->id = 0;
 	f->out_n = 0;
-	f->body_ended = false;
+	f->body_ended = f->broke_off = false;
 	f->client_timeout_ms = client_timeout_ms;
 	why->text[0] = '\0';
 	errno = 0;
@@ -380,7 +383,7 @@ fcgi_end(struct fcgi *f)
 	memset(p + 2 * HEAD_BYTES, 0, END_BYTES);
 	p += 2 * HEAD_BYTES + END_BYTES;
 	fcgi_wire_send(&f->wire, f->out, (size_t)(p - f->out), f->client_timeout_ms);
-	if (!f->body_ended && !f->wire.broken)
+	if (!f->body_ended && !f->broke_off && !f->wire.broken)
 		linger(f);
 	close_down(f);
 }
