@@ -276,7 +276,7 @@ static void
 refuse_late(struct serve_job *j, const char *why)
 {
 	if (watch_must_end(j->s->watch, clock_mono()))
-		answer_refuse(j, 503, "unavailable", why);
+		answer_refuse(j, 503, "restarting", why);
 	else
 		answer_refuse(j, 408, "request_timeout", why);
 }
