@@ -27,7 +27,7 @@ struct fcgi {
 	struct fcgi_record record; /* the one that is being read */
 	struct exchange exchange;
 	int listen_fd;
-	unsigned id; /* of the request; 0 = not begun */
+	unsigned id;                /* of the request; 0 = not begun */
 	bool body_ended, broke_off; /* nothing more is to be read */
 	int64_t client_timeout_ms;
 	struct buf params;
