@@ -30,7 +30,9 @@ WERROR ?=
 CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Ifcgi_app -I.
 ALL_CFLAGS = -std=gnu11 $(CPPFLAGS) $(WARN) $(HARD) $(WERROR) -fPIE $(CFLAGS)
 LDFLAGS += $(foreach f,$(HARD_LINK),$(call trylink,$(f)))
-LIBS := -lcurl -ljson-c -llmdb -lssl -lcrypto -lpcre2-8 -lpthread
+LIBS := -lfcgi -lcurl -ljson-c -llmdb -lssl -lcrypto -lpcre2-8 -lpthread
+# What hosts of web spaces seldom have goes in; what Apache and PHP bring along stays shared.
+LIBS_PORTABLE := -Wl,-Bstatic -lfcgi -ljson-c -llmdb -Wl,-Bdynamic -lcurl -lssl -lcrypto -lpcre2-8 -lpthread
 
 SRC := $(sort $(wildcard store/*.c fcgi_app/*.c fcgi_app/*/*.c))
 OBJ := $(SRC:%.c=$(B)/%.o)
@@ -43,10 +45,11 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
 C_FILES := $(SRC) $(wildcard store/*.h fcgi_app/*.h fcgi_app/*/*.h) $(UNIT_SRC) $(FUZZ_SRC)
 
-BUILD_PACKAGES := gcc make libc6-dev libcurl4-openssl-dev libjson-c-dev liblmdb-dev libssl-dev libpcre2-dev
+BUILD_PACKAGES := gcc make libc6-dev libfcgi-dev libcurl4-openssl-dev libjson-c-dev liblmdb-dev libssl-dev libpcre2-dev
 DEMO_PACKAGES := $(BUILD_PACKAGES) lighttpd curl python3 ca-certificates procps
-TEST_PACKAGES := $(DEMO_PACKAGES) apache2 libapache2-mod-fcgid libfcgi-dev libcmocka-dev perl pmccabe mandoc codespell \
-	python3-pytest python3-pytest-xdist tzdata git nodejs npm
+TEST_PACKAGES := $(DEMO_PACKAGES) apache2 libapache2-mod-fcgid lighttpd-mod-openssl lighttpd-mod-deflate nginx-light \
+	openssl libcmocka-dev perl pmccabe mandoc codespell python3-pytest python3-pytest-xdist tzdata git nodejs npm \
+	spawn-fcgi
 
 # Quiet unless V=1: a line a file.
 Q := $(if $(V),,@)
@@ -62,6 +65,20 @@ $(B)/sluice.fcgi: $(B)/fcgi_app/main.o $(B)/libsluice.a
 $(B)/sluicectl: $(B)/fcgi_app/ctl/ctl.o $(B)/libsluice.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+.PHONY: portable
+portable: $(B)/portable/sluice.tgz ## for a web space: what its host may lack is linked in, see apache/README.md
+
+$(B)/portable/sluice.tgz: $(B)/portable/sluice.fcgi $(B)/portable/sluicectl apache/htaccess/cgi/.htaccess apache/htaccess/fcgid/.htaccess
+	$(call say,TAR ,$@)
+	$(Q)tar -czf $@ --owner=0 --group=0 --transform 's,^,sluice/,' -C $(B)/portable sluice.fcgi sluicectl \
+		-C $(CURDIR)/apache htaccess
+$(B)/portable/sluice.fcgi: $(B)/fcgi_app/main.o $(B)/libsluice.a
+$(B)/portable/sluicectl: $(B)/fcgi_app/ctl/ctl.o $(B)/libsluice.a
+$(B)/portable/%:
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -s -o $@ $^ $(LIBS_PORTABLE)
 
 $(B)/libsluice.a: $(LIB_OBJ)
 	$(call say,AR  ,$@)
@@ -124,8 +141,9 @@ scen: all ## scenario tests: the real program against a scripted provider
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 6 tests/scen
 e2e-short: all
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_00_short.py
-e2e: all ## every test through the real web servers
-	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e
+e2e: all ## every test through the real web servers, and the table of what each set-up can do
+	SLUICE_BUILD=$(B) SLUICE_TABLE=$(B)/e2e-table.md $(PYTHON) -m pytest -q -p no:cacheprovider -n 3 --dist loadgroup \
+		--ignore tests/e2e/test_00_short.py tests/e2e
 
 .PHONY: asan
 asan: ## unit and scenario tests under AddressSanitizer and UBSan
@@ -170,9 +188,12 @@ install: all ## into PREFIX (default /usr/local), below DESTDIR
 	install -m 0644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 0644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 0644 README.md CHANGES.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sluice/
-	install -m 0644 examples/*.json $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0644 examples/*.json examples/*.conf $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0644 examples/README.md $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	cp -r examples/systemd $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
 	install -m 0644 lighttpd/* $(DESTDIR)$(PREFIX)/share/doc/sluice/lighttpd/
-	install -m 0644 apache/* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
+	install -m 0644 apache/*.* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
+	cp -r apache/htaccess $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
 
 .PHONY: clean
 clean: ## remove what was built

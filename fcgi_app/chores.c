@@ -208,18 +208,19 @@ static const struct chore {
 	enum job_id id;
 	int64_t (*every_ms)(const struct conf *conf); /* 0 = never */
 	void (*run)(struct chore_run *run);
+	bool calls; /* providers or people */
 	/* Nothing to be done although it is due: asked without the writer's lock. */
 	enum store_rc (*idle)(
 	    struct txn *txn, const struct serve *s, uint64_t cursor, bool *idle_out);
 } table[] = {
-    {JOB_BOOK_SAVE, every_book, run_book, NULL},
-    {JOB_SWEEP_COOLDOWNS, every_cooldowns, run_cooldowns, NULL},
-    {JOB_SWEEP_SESSIONS, every_sessions, run_sessions, NULL},
-    {JOB_LEDGER_SWEEP, every_ledger, run_ledger, NULL},
-    {JOB_ALERT, every_alert, run_alert, alert_idle},
-    {JOB_BALANCE, every_balance, run_balance, NULL},
-    {JOB_RECOVER, every_recover, run_recover, NULL},
-    {JOB_ACTIVE, every_active, run_active, NULL},
+    {JOB_BOOK_SAVE, every_book, run_book, false, NULL},
+    {JOB_SWEEP_COOLDOWNS, every_cooldowns, run_cooldowns, false, NULL},
+    {JOB_SWEEP_SESSIONS, every_sessions, run_sessions, false, NULL},
+    {JOB_LEDGER_SWEEP, every_ledger, run_ledger, false, NULL},
+    {JOB_ALERT, every_alert, run_alert, true, alert_idle},
+    {JOB_BALANCE, every_balance, run_balance, true, NULL},
+    {JOB_RECOVER, every_recover, run_recover, true, NULL},
+    {JOB_ACTIVE, every_active, run_active, true, NULL},
 };
 
 /* A look without the writer's lock: usually nothing is due. */
@@ -286,20 +287,32 @@ run_one(struct serve *s, const struct chore *chore, struct wall_ms now)
 	return env_update(s->env, done, &run) == STORE_OK;
 }
 
-unsigned
-chores_run(struct serve *s, struct wall_ms now)
+static unsigned
+run_due(struct serve *s, struct wall_ms now, bool may_call)
 {
 	struct due_look l = {.s = s, .now = now};
 	unsigned n = 0;
 
-	s->away_since = clock_mono();
-	alert_runs(s);
 	if (s->env == NULL || env_view(s->env, look, &l) != STORE_OK)
 		return 0;
 	for (size_t i = 0; i < NELEM(table) && !errand_must_return(s); i++)
-		if (l.due[i])
+		if (l.due[i] && (may_call || !table[i].calls))
 			n += run_one(s, &table[i], clock_wall());
 	return n;
+}
+
+unsigned
+chores_run(struct serve *s, struct wall_ms now)
+{
+	s->away_since = clock_mono();
+	alert_runs(s);
+	return run_due(s, now, true);
+}
+
+unsigned
+chores_run_stored(struct serve *s, struct wall_ms now)
+{
+	return run_due(s, now, false);
 }
 
 struct census {

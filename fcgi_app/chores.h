@@ -13,6 +13,9 @@
 /* Run what is due, as long as nobody waits for this worker (errand.h). Returns how many jobs were run. */
 unsigned chores_run(struct serve *s, struct wall_ms now);
 
+/* The same, but only jobs that touch nothing but the store: for a process that should end soon. */
+unsigned chores_run_stored(struct serve *s, struct wall_ms now);
+
 /* Put what must outlive a power cut into the book, once the client has its answer. */
 void chores_save_hard(struct serve *s, struct wall_ms now);
 

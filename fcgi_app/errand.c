@@ -69,7 +69,7 @@ on_body(struct span bytes, void *arg)
 
 /* Move bytes until it is over, or given up. False: out of time. */
 static bool
-pump(struct errand *e)
+turn(struct errand *e)
 {
 	struct serve *s = e->s;
 	struct mono_ms now = clock_mono(), end = {now.v + ERRAND_LIMIT_MS};
@@ -86,6 +86,18 @@ pump(struct errand *e)
 		    s->up, s->watch, end.v - now.v < TURN_MS ? end.v - now.v : TURN_MS, now);
 	}
 	return true;
+}
+
+/* Away from the socket, a worker is as good as busy. */
+static bool
+pump(struct errand *e)
+{
+	bool in_time;
+
+	board_busy(e->s->board, e->s->place);
+	in_time = turn(e);
+	board_idle(e->s->board, e->s->place);
+	return in_time;
 }
 
 void

@@ -12,3 +12,13 @@ exchange_param(const struct exchange *x, const char *name)
 			return text_span(*p + n + 1);
 	return (struct span){"", 0};
 }
+
+int64_t
+exchange_length(const struct exchange *x)
+{
+	int64_t n = -1;
+
+	if (!text_i64(text_trim(exchange_param(x, "CONTENT_LENGTH")), 0, INT64_MAX, &n))
+		return -1;
+	return n;
+}

@@ -12,7 +12,7 @@
 
 struct exchange {
 	char **params; /* NULL-terminated "NAME=value" */
-	int client_fd; /* becomes readable when the server closed its side; -1 = cannot be watched */
+	int client_fd; /* tells that the client has gone, see watch.h; -1 = cannot be watched */
 	void *io;
 	/* Bytes of the body, as soon as some are there: 0 at its end, -1 when it broke off (errno as in fcgi.h). */
 	ssize_t (*read)(void *io, char *dst, size_t n);
@@ -25,5 +25,8 @@ struct exchange {
 
 /* The value of a variable; empty when it is missing or empty. */
 struct span exchange_param(const struct exchange *x, const char *name);
+
+/* CONTENT_LENGTH; -1 = not given or not a number, which means nothing: the body is read to its end anyway. */
+int64_t exchange_length(const struct exchange *x);
 
 #endif

@@ -1,105 +1,55 @@
 #include "fcgi.h"
 
-#include "base/buf.h"
-#include "fcgi_params.h"
-#include "fcgi_wire.h"
+#include "fcgi_guard.h"
+
+#include <fcgiapp.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
-#define HEAD_BYTES 8
-#define END_BYTES 8
-#define OUT_BYTES 16384
-#define PARAMS_KEEP_BYTES 16384 /* between requests */
-#define STOP_GRACE_MS 1000      /* for the variables to come when a signal asked to end */
+#define IN_BYTES 16384
+#define PIPE_BYTES 65536   /* Linux's default */
+#define PIPE_MOST 1048576  /* the most that Linux gives by default: for large variables */
+#define WRITE_BYTES 8000   /* libfcgi writes at most once for it */
+#define STOP_GRACE_MS 1000 /* for the variables to come when a signal asked to end */
+#define UNLIMITED_BYTES \
+	65536 /* a socket takes this much without blocking: no time limit is needed */
 /* After an early answer the peer may still be sending, and read only then: hosting.md 5. */
 #define LINGER_MS 2000
 #define LINGER_LOOK_MS 100
 
-enum { ROLE_RESPONDER = 1 };
-enum end_status { END_COMPLETE = 0, END_NOT_MULTIPLEXED = 1, END_UNKNOWN_ROLE = 3 };
-
 struct fcgi {
-	struct fcgi_wire wire;
-	struct fcgi_record record; /* the one that is being read */
+	FCGX_Request request;
 	struct exchange exchange;
-	int listen_fd;
-	unsigned id;                /* of the request; 0 = not begun */
-	bool body_ended, broke_off; /* nothing more is to be read */
-	int64_t client_timeout_ms;
-	struct buf params;
-	char *envp[FCGI_PARAMS_MAX];
-	size_t out_n;
-	/* one record's head and content, and room for the two records that end a request */
-	unsigned char out[HEAD_BYTES + OUT_BYTES + 2 * HEAD_BYTES + END_BYTES];
+	struct watch *watch;
+	struct mono_ms (*clock)(void);
+	int fd, listen_fd;
+	int pipe[2]; /* what the guard lets pass, on its way to libfcgi */
+	size_t room; /* bytes that an empty pipe surely takes */
+	struct fcgi_guard guard;
+	int64_t client_timeout_ms, stop_grace_ms; /* 0 = the whole drain */
+	bool body_ended;                          /* all of it is in the pipe */
+	int error;                                /* nor will more of it come */
+	bool broken;                              /* nothing more can be written */
+	bool send_limited;                        /* SO_SNDTIMEO is set */
+	size_t unlimited_bytes;                   /* written before it was */
+	struct buf clean;                         /* out of the guard, not in the pipe yet */
+	size_t at, n;                             /* in[at..n) is not looked at yet */
+	char in[IN_BYTES];
 };
 
 static struct mono_ms
 later(const struct fcgi *f, int64_t ms)
 {
-	struct mono_ms now = f->wire.clock();
+	struct mono_ms now = f->clock();
 
 	now.v += ms;
 	return now;
-}
-
-/* A short record of our own; who does not take it at once is not served. */
-static bool
-reply(struct fcgi *f, enum fcgi_kind kind, unsigned id, const void *content, size_t n)
-{
-	unsigned char bytes[HEAD_BYTES + 64];
-
-	fcgi_wire_head(bytes, kind, id, n);
-	memcpy(bytes + HEAD_BYTES, content, n);
-	return fcgi_wire_send(&f->wire, bytes, HEAD_BYTES + n, 0);
-}
-
-static bool
-reply_end(struct fcgi *f, unsigned id, enum end_status status)
-{
-	const unsigned char end[END_BYTES] = {[4] = (unsigned char)status};
-
-	return reply(f, FCGI_KIND_END, id, end, sizeof end);
-}
-
-/* Records about the connection, not about a request. */
-static bool
-manage(struct fcgi *f, struct mono_ms until)
-{
-	static const char values[] = "\x0e\x01"
-	                             "FCGI_MAX_CONNS1"
-	                             "\x0d\x01"
-	                             "FCGI_MAX_REQS1"
-	                             "\x0f\x01"
-	                             "FCGI_MPXS_CONNS0";
-	const unsigned char kind[8] = {(unsigned char)f->record.kind};
-
-	if (!fcgi_wire_skip(&f->wire, &f->record, until))
-		return false;
-	if (f->record.kind == FCGI_KIND_GET_VALUES)
-		return reply(f, FCGI_KIND_GET_VALUES_RESULT, 0, values, sizeof values - 1);
-	return reply(f, FCGI_KIND_UNKNOWN, 0, kind, sizeof kind);
-}
-
-/* The next record of our request; what else comes is answered or passed over. */
-static bool
-next_record(struct fcgi *f, struct mono_ms until)
-{
-	struct fcgi_record *r = &f->record;
-
-	while (fcgi_wire_next(&f->wire, r, until)) {
-		if (r->id != 0 && (f->id == 0 || r->id == f->id))
-			return true;
-		if (r->id == 0 ? !manage(f, until) : !fcgi_wire_skip(&f->wire, r, until))
-			return false;
-		if (r->id != 0 && r->kind == FCGI_KIND_BEGIN &&
-		    !reply_end(f, r->id, END_NOT_MULTIPLEXED))
-			return false;
-	}
-	return false;
 }
 
 static bool
@@ -109,55 +59,232 @@ fail_with(int error)
 	return false;
 }
 
-static ssize_t
-read_until(struct fcgi *f, void *dst, size_t n, struct mono_ms until)
+/* From the peer ------------------------------------------------------------------------------- */
+
+static bool
+wait_for_bytes(struct fcgi *f, struct mono_ms until)
 {
-	while (f->record.left == 0) {
-		if (f->body_ended)
-			return 0;
-		if (!fcgi_wire_skip(&f->wire, &f->record, until) || !next_record(f, until))
-			return -1;
-		if (f->record.kind != FCGI_KIND_STDIN) {
-			fail_with(f->record.kind == FCGI_KIND_ABORT ? ECONNABORTED : EPROTO);
-			return -1;
-		}
-		if (f->record.left > 0)
+	for (;;) {
+		struct mono_ms now = f->clock(), look = until;
+
+		if (f->stop_grace_ms > 0 && until.v - now.v > f->stop_grace_ms)
+			look.v = now.v + f->stop_grace_ms;
+		if (watch_wait(f->watch, f->fd, POLLIN, look, f->clock))
+			return true;
+		if (errno != EAGAIN || look.v == until.v)
+			return false;
+		if (f->watch->stopping)
+			return fail_with(ECANCELED);
+	}
+}
+
+/* All that came before has been looked at. */
+static bool
+fill(struct fcgi *f, struct mono_ms until)
+{
+	ssize_t got;
+
+	f->at = f->n = 0;
+	for (;;) {
+		got = recv(
+		    f->fd, f->in, sizeof f->in < f->room ? sizeof f->in : f->room, MSG_DONTWAIT);
+		if (got > 0)
 			break;
-		if (!fcgi_wire_skip(&f->wire, &f->record, until))
-			return -1;
-		f->body_ended = true;
-		/* only an abort can follow, and once it is read nobody else would see it */
-		if (fcgi_wire_has_more(&f->wire)) {
-			errno = ECONNABORTED;
-			return -1;
+		if (got == 0)
+			errno = ECONNRESET;
+		if (got == 0 || (errno != EAGAIN && errno != EINTR))
+			return false;
+		if (errno == EAGAIN && !wait_for_bytes(f, until))
+			return false;
+	}
+	f->n = (size_t)got;
+	/* bytes that keep coming must not make it last */
+	return f->clock().v < until.v || fail_with(EAGAIN);
+}
+
+/* Let the guard look at what came; who does not take its answer at once is not served. */
+static enum fcgi_guard_rc
+guard_input(struct fcgi *f, struct why *why)
+{
+	struct fcgi_guard *g = &f->guard;
+	struct span rest = {f->in + f->at, f->n - f->at};
+	enum fcgi_guard_rc rc;
+
+	buf_clear(&f->clean);
+	do {
+		rc = fcgi_guard_pass(g, &rest, &f->clean, why);
+		if (g->answer_n > 0 && send(f->fd, g->answer, g->answer_n,
+		                           MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)g->answer_n)
+			rc = FCGI_GUARD_REFUSED;
+	} while (rc == FCGI_GUARD_MORE && rest.n > 0);
+	f->at = f->n - rest.n;
+	return rc;
+}
+
+/* To libfcgi ---------------------------------------------------------------------------------- */
+
+static void
+open_pipe(struct fcgi *f)
+{
+	int size;
+
+	if (pipe2(f->pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+		die("no pipe");
+	size = fcntl(f->pipe[1], F_GETPIPE_SZ);
+	/* less than PIPE_BYTES where the user has too many */
+	f->room = (size > 0 ? (size_t)size : 4096) - FCGI_GUARD_HEAD_BYTES;
+}
+
+static void
+close_pipe(struct fcgi *f)
+{
+	close(f->pipe[0]);
+	close(f->pipe[1]);
+}
+
+/* Nothing of this request is left for the next one. */
+static void
+empty_pipe(struct fcgi *f)
+{
+	while (read(f->pipe[0], f->in, sizeof f->in) > 0)
+		continue;
+	if (fcntl(f->pipe[1], F_GETPIPE_SZ) > PIPE_BYTES &&
+	    fcntl(f->pipe[1], F_SETPIPE_SZ, PIPE_BYTES) < 0)
+		return; /* it stays large */
+}
+
+static bool
+hand_over(struct fcgi *f, struct why *why)
+{
+	const char *p = f->clean.p;
+	size_t n = f->clean.n;
+
+	for (bool grown = false; n > 0; grown = true) {
+		ssize_t put = write(f->pipe[1], p, n);
+
+		if (put > 0) {
+			p += put;
+			n -= (size_t)put;
+		}
+		if (n == 0)
+			break;
+		if (grown || fcntl(f->pipe[1], F_SETPIPE_SZ, PIPE_MOST) < 0) {
+			err_why(why, "variables of more than %d bytes", FCGI_GUARD_PARAMS_BYTES);
+			return fail_with(EPROTO);
 		}
 	}
-	return fcgi_wire_read(&f->wire, &f->record, dst, n, until);
+	return true;
+}
+
+/* The variables are in the pipe, whole and well-formed. */
+static bool
+accept_request(struct fcgi *f)
+{
+	f->request.ipcFd = f->pipe[0];
+	f->request.keepConnection = 1; /* or libfcgi closes the descriptor before it reads */
+	if (FCGX_Accept_r(&f->request) == 0 && FCGX_GetError(f->request.in) == 0) {
+		f->request.ipcFd = f->fd;
+		return true;
+	}
+	/* a failure has closed the pipe */
+	if (f->request.in != NULL)
+		FCGX_Free(&f->request, 1);
+	f->request.ipcFd = -1;
+	close(f->pipe[1]);
+	open_pipe(f);
+	return fail_with(EPROTO);
+}
+
+/* The body ------------------------------------------------------------------------------------ */
+
+/* More of it for libfcgi. */
+static bool
+feed(struct fcgi *f, struct mono_ms until)
+{
+	if (f->at == f->n && !fill(f, until))
+		return false;
+	switch (guard_input(f, NULL)) {
+	case FCGI_GUARD_MORE: break;
+	case FCGI_GUARD_END:
+		f->body_ended = true;
+		/* only an abort can follow, and once it is read nobody else would see it */
+		f->error = f->at < f->n ? ECONNABORTED : 0;
+		break;
+	case FCGI_GUARD_ABORTED: f->error = ECONNABORTED; break;
+	case FCGI_GUARD_HEAD:
+	case FCGI_GUARD_REFUSED: f->error = EPROTO; break;
+	}
+	return hand_over(f, NULL);
+}
+
+/* What libfcgi has of it: it reads from the pipe, and writes to the peer. */
+static int
+pull(struct fcgi *f, char *dst, size_t n)
+{
+	FCGX_Stream *in = f->request.in;
+	int got, error;
+
+	f->request.ipcFd = f->pipe[0];
+	got = FCGX_GetStr(dst, (int)n, in);
+	f->request.ipcFd = f->fd;
+	error = FCGX_GetError(in);
+	if (error == EAGAIN) { /* the pipe is empty; the stream goes on where it was */
+		FCGX_ClearError(in);
+		in->isClosed = 0;
+	} else if (error != 0 && f->error == 0) {
+		f->error = EPROTO;
+	}
+	return got;
 }
 
 static ssize_t
 read_body(void *io, char *dst, size_t n)
 {
 	struct fcgi *f = io;
-	ssize_t got = read_until(f, dst, n, later(f, f->client_timeout_ms));
+	struct mono_ms until = later(f, f->client_timeout_ms);
 
-	if (got < 0 && errno != EAGAIN)
-		f->broke_off = true;
-	return got;
+	for (;;) {
+		int got = pull(f, dst, n);
+
+		if (got > 0)
+			return got;
+		errno = f->error;
+		if (f->error != 0)
+			return -1;
+		if (f->body_ended)
+			return 0;
+		if (!feed(f, until)) {
+			f->error = errno == EAGAIN ? 0 : errno;
+			return -1;
+		}
+	}
+}
+
+/* The answer ---------------------------------------------------------------------------------- */
+
+static void
+limit_sending(struct fcgi *f, size_t n)
+{
+	int64_t ms = f->client_timeout_ms;
+	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+	f->unlimited_bytes += n;
+	if (f->send_limited || f->unlimited_bytes < UNLIMITED_BYTES)
+		return;
+	f->send_limited = true;
+	/* for a socket that is ready and blocks all the same */
+	if (setsockopt(f->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof tv) != 0)
+		return;
 }
 
 static bool
-flush(void *io)
+may_write(struct fcgi *f, size_t n)
 {
-	struct fcgi *f = io;
-
-	if (f->out_n == 0)
-		return !f->wire.broken;
-	fcgi_wire_head(f->out, FCGI_KIND_STDOUT, f->id, f->out_n);
-	f->out_n += HEAD_BYTES;
-	fcgi_wire_send(&f->wire, f->out, f->out_n, f->client_timeout_ms);
-	f->out_n = 0;
-	return !f->wire.broken;
+	limit_sending(f, n);
+	if (f->send_limited && !f->broken)
+		f->broken =
+		    !watch_wait(f->watch, f->fd, POLLOUT, later(f, f->client_timeout_ms), f->clock);
+	return !f->broken;
 }
 
 static bool
@@ -165,44 +292,57 @@ write_bytes(void *io, const char *bytes, size_t n)
 {
 	struct fcgi *f = io;
 
-	while (n > 0 && !f->wire.broken) {
-		size_t some = OUT_BYTES - f->out_n < n ? OUT_BYTES - f->out_n : n;
+	while (n > 0 && !f->broken) {
+		size_t some = n < WRITE_BYTES ? n : WRITE_BYTES;
 
-		memcpy(f->out + HEAD_BYTES + f->out_n, bytes, some);
-		f->out_n += some;
+		if (may_write(f, some))
+			f->broken = FCGX_PutStr(bytes, (int)some, f->request.out) < 0;
 		bytes += some;
 		n -= some;
-		if (f->out_n == OUT_BYTES)
-			flush(f);
 	}
-	return !f->wire.broken;
+	return !f->broken;
+}
+
+static bool
+flush(void *io)
+{
+	struct fcgi *f = io;
+
+	if (may_write(f, 0))
+		f->broken = FCGX_FFlush(f->request.out) < 0;
+	return !f->broken;
 }
 
 /* An empty record of the error stream: nothing to a peer that reads, a reset from one that is gone (TCP). */
 static void
 probe(void *io)
 {
-	struct fcgi *f = io;
-	unsigned char record[HEAD_BYTES];
+	const struct fcgi *f = io;
+	unsigned id = (unsigned)f->request.requestId;
+	unsigned char record[8] = {
+	    1, 7, (unsigned char)(id >> 8 & 0xff), (unsigned char)(id & 0xff)};
 
-	fcgi_wire_head(record, FCGI_KIND_STDERR, f->id, 0);
-	if (!f->wire.broken &&
-	    send(f->wire.fd, record, sizeof record, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	if (!f->broken && send(f->fd, record, sizeof record, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return; /* the next poll shows it */
 }
+
+/* From begin to end --------------------------------------------------------------------------- */
 
 struct fcgi *
 fcgi_new(struct watch *watch, struct mono_ms (*clock)(void), int listen_fd)
 {
 	struct fcgi *f = calloc(1, sizeof *f);
 
-	if (f == NULL)
-		die("no memory");
-	f->wire.watch = watch;
-	f->wire.clock = clock;
-	f->wire.fd = -1;
+	if (f == NULL || FCGX_InitRequest(&f->request, -1, 0) != 0)
+		die("libfcgi does not start");
+	/* never wait for the peer to close: linger() does that better */
+	FCGX_Detach(&f->request);
+	f->request.ipcFd = f->fd = -1;
+	f->watch = watch;
+	f->clock = clock;
 	f->listen_fd = listen_fd;
-	buf_init(&f->params, FCGI_PARAMS_BYTES);
+	open_pipe(f);
+	buf_init(&f->clean, IN_BYTES + FCGI_GUARD_HEAD_BYTES);
 	f->exchange = (struct exchange){.client_fd = -1,
 	    .io = f,
 	    .read = read_body,
@@ -215,90 +355,36 @@ fcgi_new(struct watch *watch, struct mono_ms (*clock)(void), int listen_fd)
 void
 fcgi_free(struct fcgi **f)
 {
-	if (*f != NULL)
-		buf_release(&(*f)->params);
+	if (*f != NULL) {
+		close_pipe(*f);
+		buf_release(&(*f)->clean);
+	}
 	free(*f);
 	*f = NULL;
 }
 
 static bool
-begin_request(struct fcgi *f, struct mono_ms until, struct why *why)
-{
-	unsigned char begin[8] = {0};
-	size_t n = 0;
-
-	if (!next_record(f, until))
-		return false;
-	if (f->record.kind != FCGI_KIND_BEGIN || f->record.left != sizeof begin) {
-		err_why(why, "a record of kind %u where a request begins", f->record.kind);
-		return fail_with(EPROTO);
-	}
-	while (n < sizeof begin) {
-		ssize_t got =
-		    fcgi_wire_read(&f->wire, &f->record, begin + n, sizeof begin - n, until);
-
-		if (got <= 0)
-			return false;
-		n += (size_t)got;
-	}
-	f->id = f->record.id;
-	if (begin[0] == 0 && begin[1] == ROLE_RESPONDER)
-		return true;
-	err_why(why, "the role %u, only a responder is here", begin[0] * 256u + begin[1]);
-	reply_end(f, f->id, END_UNKNOWN_ROLE);
-	return fail_with(EPROTO);
-}
-
-/* The content of one record of variables. */
-static bool
-gather_params(struct fcgi *f, struct mono_ms until, struct why *why)
-{
-	char *room = buf_room(&f->params, f->record.left);
-
-	if (room == NULL) {
-		err_why(why, "variables of more than %d bytes", FCGI_PARAMS_BYTES);
-		return fail_with(EPROTO);
-	}
-	while (f->record.left > 0) {
-		ssize_t got = fcgi_wire_read(
-		    &f->wire, &f->record, f->params.p + f->params.n, f->record.left, until);
-
-		if (got <= 0)
-			return false;
-		f->params.n += (size_t)got;
-	}
-	return true;
-}
-
-static bool
 read_head(struct fcgi *f, struct mono_ms until, struct why *why)
 {
-	bool last = false;
-
-	if (!begin_request(f, until, why))
-		return false;
-	while (!last) {
-		if (!fcgi_wire_skip(&f->wire, &f->record, until) || !next_record(f, until))
+	for (;;) {
+		if (!fill(f, until))
 			return false;
-		if (f->record.kind == FCGI_KIND_ABORT) {
-			reply_end(f, f->id, END_COMPLETE);
-			return fail_with(ECONNABORTED);
+		switch (guard_input(f, why)) {
+		case FCGI_GUARD_MORE: break;
+		case FCGI_GUARD_HEAD: return hand_over(f, why) && accept_request(f);
+		case FCGI_GUARD_ABORTED: return fail_with(ECONNABORTED);
+		case FCGI_GUARD_END:
+		case FCGI_GUARD_REFUSED: return fail_with(EPROTO);
 		}
-		if (f->record.kind != FCGI_KIND_PARAMS) {
-			err_why(why, "a record of kind %u among the variables", f->record.kind);
-			return fail_with(EPROTO);
-		}
-		last = f->record.left == 0;
-		if (!last && !gather_params(f, until, why))
+		if (!hand_over(f, why))
 			return false;
 	}
-	return fcgi_params(f->params.p, f->params.n, f->envp, NELEM(f->envp), why) == ERR_OK;
 }
 
 static void
 explain(const struct fcgi *f, struct why *why)
 {
-	bool silent = f->id == 0 && !fcgi_wire_has_more(&f->wire);
+	bool silent = f->guard.id == 0 && f->guard.head_n == 0;
 
 	if (why->text[0] != '\0' || errno == ECONNABORTED || errno == ECANCELED)
 		return;
@@ -313,9 +399,10 @@ explain(const struct fcgi *f, struct why *why)
 static void
 close_down(struct fcgi *f)
 {
-	close(f->wire.fd);
-	f->wire.fd = -1;
-	buf_shrink(&f->params, PARAMS_KEEP_BYTES);
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = f->request.ipcFd = -1;
+	empty_pipe(f);
 	f->exchange.params = NULL;
 	f->exchange.client_fd = -1;
 }
@@ -323,22 +410,22 @@ close_down(struct fcgi *f)
 struct exchange *
 fcgi_begin(struct fcgi *f, int fd, int64_t client_timeout_ms, struct why *why)
 {
-	fcgi_wire_open(&f->wire, fd);
-	f->record = (struct fcgi_record){.left = 0};
-	f->id = 0;
-	f->out_n = 0;
-	f->body_ended = f->broke_off = false;
+	fcgi_guard_init(&f->guard);
+	f->fd = fd;
+	f->at = f->n = 0;
+	f->body_ended = f->broken = f->send_limited = false;
+	f->error = 0;
+	f->unlimited_bytes = 0;
 	f->client_timeout_ms = client_timeout_ms;
+	f->stop_grace_ms = STOP_GRACE_MS;
 	why->text[0] = '\0';
-	errno = 0;
-	f->wire.stop_grace_ms = STOP_GRACE_MS;
 	if (!read_head(f, later(f, FCGI_HEAD_MS), why)) {
 		explain(f, why);
 		close_down(f);
 		return NULL;
 	}
-	f->wire.stop_grace_ms = 0;
-	f->exchange.params = f->envp;
+	f->stop_grace_ms = 0;
+	f->exchange.params = f->request.envp;
 	f->exchange.client_fd = fd;
 	return &f->exchange;
 }
@@ -348,42 +435,36 @@ somebody_waits(const struct fcgi *f)
 {
 	struct pollfd p = {.fd = f->listen_fd, .events = POLLIN};
 
-	return f->wire.watch->stopping || (f->listen_fd >= 0 && poll(&p, 1, 0) > 0);
+	return f->watch->stopping || (f->listen_fd >= 0 && poll(&p, 1, 0) > 0);
 }
 
 /* Closed with the body unread, a connection is reset, and the answer may be lost with it. */
 static void
 linger(struct fcgi *f)
 {
-	struct mono_ms end = later(f, LINGER_MS), until = later(f, LINGER_LOOK_MS);
-	ssize_t got;
+	struct mono_ms end = later(f, LINGER_MS);
+	bool more;
 
-	shutdown(f->wire.fd, SHUT_WR);
+	shutdown(f->fd, SHUT_WR);
 	do {
-		/* the content is not wanted: the answer's buffer is free by now */
-		got = read_until(f, f->out, sizeof f->out, until);
-		if (f->wire.clock().v >= until.v)
-			until = later(f, LINGER_LOOK_MS);
-		else if (got < 0)
+		if (f->at == f->n && !fill(f, later(f, LINGER_LOOK_MS)) && errno != EAGAIN)
 			return;
-	} while (got != 0 && !somebody_waits(f) && f->wire.clock().v < end.v);
+		more = f->at == f->n || guard_input(f, NULL) == FCGI_GUARD_MORE;
+	} while (more && !somebody_waits(f) && f->clock().v < end.v);
 }
 
 void
 fcgi_end(struct fcgi *f)
 {
-	unsigned char *p = f->out;
-
-	if (f->out_n > 0) {
-		fcgi_wire_head(p, FCGI_KIND_STDOUT, f->id, f->out_n);
-		p += HEAD_BYTES + f->out_n;
-	}
-	fcgi_wire_head(p, FCGI_KIND_STDOUT, f->id, 0);
-	fcgi_wire_head(p + HEAD_BYTES, FCGI_KIND_END, f->id, END_BYTES);
-	memset(p + 2 * HEAD_BYTES, 0, END_BYTES);
-	p += 2 * HEAD_BYTES + END_BYTES;
-	fcgi_wire_send(&f->wire, f->out, (size_t)(p - f->out), f->client_timeout_ms);
-	if (!f->body_ended && !f->broke_off && !f->wire.broken)
+	if (f->broken)
+		shutdown(f->fd, SHUT_RDWR); /* or libfcgi would still try */
+	FCGX_ClearError(f->request.in);
+	f->request.keepConnection = 1; /* closed here, unless its end cannot be written */
+	FCGX_Finish_r(&f->request);
+	FCGX_Detach(&f->request);
+	if (f->request.ipcFd < 0)
+		f->fd = -1;
+	else if (!f->body_ended && f->error == 0 && !f->broken)
 		linger(f);
 	close_down(f);
 }

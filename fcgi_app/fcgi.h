@@ -1,13 +1,18 @@
 /*
- * fcgi - one FastCGI request: from an accepted connection to an exchange and back.
+ * fcgi - one FastCGI request, over libfcgi: from an accepted connection to an exchange and back.
  *
- * The caller accepts. One request a connection: a kept one is never served (it would pin a worker), a second request on
- * it is refused as not multiplexed. Only the role RESPONDER is played; others are told so. Broken bodies are told
- * apart from ended ones. A hostile peer ends nothing but its own connection.
+ * The caller accepts. libfcgi parses records and variables and writes the answer's records. What the peer sends goes to
+ * it through the guard (fcgi_guard.h) and a pipe, so that it finds nothing that makes it wait, loop or abort: every wait
+ * is ours, has a time limit, looks at the signals, and ends with the drain. A hostile peer ends nothing but its own
+ * connection.
  *
- * Limits    FCGI_HEAD_MS from the accept to the last variable; FCGI_PARAMS_BYTES, FCGI_PARAMS_MAX of variables;
- *           client_timeout for each piece of the body (request.c has the whole), and for each piece of the answer
- * Memory    one per worker: 40 kB and what the largest variables needed, of which 16 kB are kept
+ * One request a connection: a kept one is never served (it would pin a worker), a second request on it is refused as not
+ * multiplexed. Only the role RESPONDER is played; others are told so. Broken bodies are told apart from ended ones.
+ *
+ * Limits    FCGI_HEAD_MS from the accept to the last variable; FCGI_GUARD_PARAMS_BYTES, FCGI_GUARD_PARAMS_MAX of
+ *           variables; client_timeout for each piece of the body (request.c has the whole), and for each piece of the
+ *           answer
+ * Memory    one per worker: 40 kB, libfcgi's 17 kB and the variables while a request runs
  * Source    FastCGI specification; hosting.md 5, 10, 12
  */
 #ifndef FCGI_H
@@ -18,12 +23,10 @@
 #include "watch.h"
 
 #define FCGI_HEAD_MS 10000 /* a web server sends the variables at once */
-#define FCGI_PARAMS_BYTES 1048576
-#define FCGI_PARAMS_MAX 1024 /* pointers, with the last NULL */
 
 struct fcgi;
 
-/* `listen_fd`: who waits there goes before a peer that only has to be let finish. */
+/* FCGX_Init() went before. `listen_fd`: who waits there goes before a peer that only has to be let finish. */
 struct fcgi *fcgi_new(struct watch *watch, struct mono_ms (*clock)(void), int listen_fd);
 void fcgi_free(struct fcgi **f);
 

@@ -43,7 +43,15 @@ may_enter(struct serve_job *j)
 		answer = access_admin(j->s->conf, j->rq.client);
 	switch (answer) {
 	case ACCESS_OK: return true;
-	case ACCESS_UNKNOWN: answer_refuse(j, 401, "unauthenticated", access_hint()); break;
+	case ACCESS_UNKNOWN:
+		answer_refuse(j, 401, "unauthenticated",
+		    access_hint(exchange_param(j->x, "SERVER_SOFTWARE")));
+		break;
+	case ACCESS_UNFIT:
+		answer_refuse(j, 403, "forbidden",
+		    "the web server's name for the user does not do: it must be one, UTF-8 without "
+		    "control characters, and at most 255 bytes");
+		break;
 	case ACCESS_REFUSED:
 		answer_refuse(j, 403, "forbidden",
 		    j->explain ? "X-Sluice-Explain is for admins: see auth.admins"
@@ -115,7 +123,8 @@ front_admit(struct serve_job *j)
 	if (!may_enter(j))
 		return false;
 	if (j->rq.endpoint == NULL) {
-		answer_refuse(j, 404, "not_found", "unknown path");
+		answer_refuse(
+		    j, 404, "not_found", path_hint(text_span(j->rq.path), endpoint_known));
 		return false;
 	}
 	if (!endpoint_takes(j->rq.endpoint, j->rq.method)) {

@@ -8,9 +8,12 @@
 #include "base/sandbox.h"
 #include "listen.h"
 #include "master.h"
+#include "once.h"
 
 #include <curl/curl.h>
+#include <fcgiapp.h>
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,25 +77,24 @@ parse(int argc, char **argv, struct options *o)
 		o->workers = getenv("SLUICE_WORKERS");
 }
 
-/* 0 = a single process on descriptor 0 */
-static unsigned
-workers_of(const struct options *o, const struct conf *conf)
+/* A pool? *fixed_out is its number of workers, 0 = elastic. False: a single process on descriptor 0. */
+static bool
+wants_pool(const struct options *o, unsigned *fixed_out)
 {
 	int64_t n = 0;
 
+	*fixed_out = 0;
 	if (o->workers == NULL || o->workers[0] == '\0')
-		return o->listen == NULL
-		           ? 0
-		           : (unsigned)(conf->server.workers_max < 16 ? conf->server.workers_max
-		                                                      : 16);
+		return o->listen != NULL;
 	if (strcmp(o->workers, "auto") == 0)
-		return (unsigned)(conf->server.workers_max < 16 ? conf->server.workers_max : 16);
+		return true;
 	if (!text_i64(text_span(o->workers), 1, MASTER_WORKERS_MAX, &n)) {
 		fprintf(stderr, "sluice: --workers takes 1 to %d or 'auto', not '%s'\n",
 		    MASTER_WORKERS_MAX, o->workers);
 		exit(2);
 	}
-	return (unsigned)n;
+	*fixed_out = (unsigned)n;
+	return true;
 }
 
 static void
@@ -155,9 +157,13 @@ open_log(const struct conf *conf)
 {
 	struct log *log = log_open(
 	    conf->log.target.p, (enum log_level)conf->log.level, conf->log.format == CONF_LOG_JSON);
+	struct why why;
 
-	if (log == NULL)
-		fail("cannot open log.target");
+	if (log == NULL) {
+		err_why(
+		    &why, "cannot open log.target '%s': %s", conf->log.target.p, strerror(errno));
+		fail(why.text);
+	}
 	return log;
 }
 
@@ -169,24 +175,27 @@ main(int argc, char **argv)
 	char path[PATH_BYTES];
 	struct why why;
 	unsigned workers;
+	bool pool;
 	int status;
 
-	parse(argc, argv, &o);
 	sandbox_harden();
+	if (once_is_asked())
+		return once_run();
+	parse(argc, argv, &o);
 	if (conf_find(o.conf, path, sizeof path, &why) != ERR_OK)
 		fail(why.text);
 	load(path, &job.conf);
 	job.loaded_at = clock_wall();
-	workers = workers_of(&o, job.conf);
+	pool = wants_pool(&o, &workers);
 	job.conf_path = path;
 	job.listen_fd = open_socket(&o, job.conf);
 	job.log = open_log(job.conf);
 	become_user(&o, job.conf, job.log);
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
-		fail("libcurl does not start");
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0 || FCGX_Init() != 0)
+		fail("libcurl or libfcgi does not start");
 	if (trust_load(job.conf, &job.trust, &why) != ERR_OK)
 		fail(why.text);
-	status = workers > 0 ? master_run(&job, workers) : worker_run(&job);
+	status = pool ? master_run(&job, workers) : worker_run(&job);
 	if (o.listen != NULL)
 		listen_remove(o.listen);
 	trust_free(&job.trust);

@@ -1,6 +1,7 @@
 #include "master.h"
 
 #include "base/clock.h"
+#include "crew.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -8,94 +9,66 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#define BACKOFF_FIRST_MS 100
-#define BACKOFF_MOST_MS 5000
 #define KILL_GRACE_MS 5000 /* beyond the drain, then SIGKILL */
 #define LOOK_MS 200
 #define DIRS_MS 1000 /* accounts_dir is looked at so often */
-
-struct member {
-	pid_t pid; /* 0 = none */
-	uint64_t generation;
-	struct mono_ms start_at; /* not before */
-	int64_t backoff_ms;
-	uint32_t accepted_before; /* board's counter when it was started */
-};
+#define LEAVING_SLACK 8
 
 struct master {
 	struct worker_job *job;
 	struct watch watch;
-	struct worker_board *board;
-	unsigned n;
-	struct member *members; /* [0..n): the pool of the present configuration */
-	struct member *leaving; /* [0..n): the one before, if it still answers */
+	struct crew *crew;
+	struct board *board;
+	unsigned fixed; /* workers; 0 = elastic */
+	struct size_limits limits;
+	struct size_memory memory;
 	bool stopping;
 	struct mono_ms kill_at;
 	struct mono_ms look_at; /* at accounts_dir */
+	int64_t due_ms;         /* a back-off ends; -1 = none */
 };
 
-/* In the child: what belonged to the master goes; the parent's death ends it. */
-static _Noreturn void
-become_worker(struct master *m, unsigned number, pid_t parent)
+static unsigned
+at_most(int64_t n)
 {
-	struct worker_job job = *m->job;
-
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
-		_exit(0);
-	close(m->watch.signal_fd);
-	job.number = number;
-	job.board = m->board;
-	exit(worker_run(&job));
+	return (unsigned)(n < MASTER_WORKERS_MAX ? n : MASTER_WORKERS_MAX);
 }
 
 static void
-start(struct master *m, unsigned number)
+take_limits(struct master *m)
 {
-	struct member *member = &m->members[number];
-	pid_t parent = getpid(), pid = fork();
+	const struct conf *conf = m->job->conf;
 
-	if (pid == 0)
-		become_worker(m, number, parent);
-	if (pid < 0) {
-		member->start_at.v = clock_mono().v + BACKOFF_MOST_MS;
-		log_fields(m->job->log, LOG_LEVEL_ERROR, clock_wall(), "fork failed",
-		    LOG_Z("why", strerror(errno)));
-		return;
-	}
-	member->pid = pid;
-	member->generation = m->job->generation;
-	member->accepted_before = m->board->accepted[number];
+	m->limits = m->fixed > 0 ? (struct size_limits){m->fixed, 0, m->fixed}
+	                         : (struct size_limits){at_most(conf->server.workers_min),
+	                               at_most(conf->server.workers_spare),
+	                               at_most(conf->server.workers_max)};
+}
+
+/* As many workers as are needed now. */
+static void
+fit(struct master *m, struct mono_ms now)
+{
+	struct size_view view;
+	struct size_change change;
+	unsigned room = BOARD_PLACES - LEAVING_SLACK - m->limits.max;
+
+	m->due_ms = crew_start_due(m->crew, now);
+	crew_roll(m->crew, now);
+	view = crew_view(m->crew);
+	change = size_look(&m->limits, &view, now, &m->memory);
+	crew_start(m->crew, change.start, now);
+	crew_dismiss(m->crew, change.stop, now);
+	crew_hurry(m->crew, m->limits.max < room ? m->limits.max : room);
+	view = crew_view(m->crew);
+	m->board->tell_below =
+	    now.v < m->crew->fork_again_at.v ? 0 : size_tell_below(&m->limits, &view);
 }
 
 static void
-start_due(struct master *m)
-{
-	struct mono_ms now = clock_mono();
-
-	for (unsigned i = 0; i < m->n && !m->stopping; i++)
-		if (m->members[i].pid == 0 && now.v >= m->members[i].start_at.v)
-			start(m, i);
-}
-
-/* Ended without having taken a request, and not because somebody killed it? */
-static bool
-failed_to_start(const struct master *m, unsigned number, int status)
-{
-	bool killed =
-	    WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM ||
-	                               WTERMSIG(status) == SIGINT);
-
-	return !killed && m->board->accepted[number] == m->members[number].accepted_before;
-}
-
-static void
-note_end(struct master *m, pid_t pid, int status)
+note_end(const struct master *m, pid_t pid, int status)
 {
 	bool bad = WIFSIGNALED(status) || WEXITSTATUS(status) != 0;
 
@@ -107,76 +80,14 @@ note_end(struct master *m, pid_t pid, int status)
 }
 
 static void
-member_ended(struct master *m, unsigned number, int status)
-{
-	struct member *member = &m->members[number];
-
-	member->pid = 0;
-	member->start_at.v = 0;
-	if (!failed_to_start(m, number, status)) {
-		member->backoff_ms = 0;
-		return;
-	}
-	member->backoff_ms = member->backoff_ms == 0 ? BACKOFF_FIRST_MS : member->backoff_ms * 2;
-	if (member->backoff_ms > BACKOFF_MOST_MS)
-		member->backoff_ms = BACKOFF_MOST_MS;
-	member->start_at.v = clock_mono().v + member->backoff_ms;
-}
-
-static void
 reap(struct master *m)
 {
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		note_end(m, pid, status);
-		for (unsigned i = 0; i < m->n; i++) {
-			if (m->members[i].pid == pid)
-				member_ended(m, i, status);
-			if (m->leaving[i].pid == pid)
-				m->leaving[i].pid = 0;
-		}
-	}
-}
-
-static void
-signal_all(const struct master *m, int number)
-{
-	for (unsigned i = 0; i < m->n; i++) {
-		if (m->members[i].pid > 0)
-			kill(m->members[i].pid, number);
-		if (m->leaving[i].pid > 0)
-			kill(m->leaving[i].pid, number);
-	}
-}
-
-static unsigned
-count_alive(const struct master *m)
-{
-	unsigned alive = 0;
-
-	for (unsigned i = 0; i < m->n; i++)
-		alive += (unsigned)(m->members[i].pid > 0) + (unsigned)(m->leaving[i].pid > 0);
-	return alive;
-}
-
-/* Workers of the old configuration end after their running answer; new ones take their place at once. */
-static void
-replace_all(struct master *m)
-{
-	for (unsigned i = 0; i < m->n; i++) {
-		struct member old = m->members[i];
-
-		m->members[i] = (struct member){.pid = 0};
-		start(m, i);
-		if (old.pid <= 0)
-			continue;
-		kill(old.pid, SIGUSR1);
-		if (m->leaving[i].pid > 0)
-			kill(m->leaving[i].pid, SIGTERM); /* two reloads old: its drain begins */
-		m->leaving[i] = old;
-	}
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (crew_ended(m->crew, pid, status, clock_mono()))
+			note_end(m, pid, status);
 }
 
 static void
@@ -208,7 +119,8 @@ reload(struct master *m)
 	m->job->loaded_at = clock_wall();
 	m->watch.drain_ms = conf->server.drain_timeout_ms;
 	m->board->conf_error[0] = '\0';
-	replace_all(m);
+	take_limits(m);
+	crew_renew(m->crew);
 	log_fields(m->job->log, LOG_LEVEL_INFO, clock_wall(), "configuration reloaded",
 	    LOG_NUMBER("generation", (int64_t)m->job->generation));
 }
@@ -219,15 +131,15 @@ obey_signals(struct master *m)
 	if (m->watch.reload && !m->watch.stopping)
 		reload(m);
 	else if (m->watch.replace && !m->watch.stopping)
-		replace_all(m);
+		crew_renew(m->crew);
 	m->watch.reload = m->watch.replace = false;
 	if (m->watch.stopping && !m->stopping) {
 		m->stopping = true;
 		m->kill_at.v = m->watch.stop_by.v + KILL_GRACE_MS;
-		signal_all(m, SIGTERM);
+		crew_signal(m->crew, SIGTERM);
 	}
 	if (m->stopping && clock_mono().v >= m->kill_at.v)
-		signal_all(m, SIGKILL);
+		crew_signal(m->crew, SIGKILL);
 }
 
 /* accounts_dir is watched without a signal. A broken file there is reported once. */
@@ -243,16 +155,19 @@ watch_dirs(struct master *m)
 		reload(m);
 }
 
-/* The next moment at which something is due without a signal. */
-static int
-wait_ms(const struct master *m)
+/* Until a signal comes, a worker tells something, or something is due. */
+static void
+wait_for_news(struct master *m)
 {
-	if (m->stopping)
-		return LOOK_MS;
-	for (unsigned i = 0; i < m->n; i++)
-		if (m->members[i].pid == 0)
-			return LOOK_MS / 4;
-	return DIRS_MS;
+	struct pollfd p[] = {{.fd = m->watch.signal_fd, .events = POLLIN},
+	    {.fd = m->board->tell_fd, .events = POLLIN}};
+	int64_t ms = m->stopping ? LOOK_MS : DIRS_MS;
+
+	if (!m->stopping && m->due_ms >= 0 && m->due_ms < ms)
+		ms = m->due_ms;
+	poll(p, NELEM(p), (int)ms);
+	board_heard(m->board);
+	watch_signals(&m->watch, clock_mono());
 }
 
 static bool
@@ -260,45 +175,50 @@ prepare(struct master *m)
 {
 	sigset_t child;
 
-	m->board =
-	    mmap(NULL, sizeof *m->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (m->board == MAP_FAILED)
+	m->board = board_new();
+	if (m->board == NULL)
 		return false;
-	m->members = calloc(m->n, sizeof *m->members);
-	m->leaving = calloc(m->n, sizeof *m->leaving);
-	if (m->members == NULL || m->leaving == NULL)
+	m->crew = calloc(1, sizeof *m->crew);
+	if (m->crew == NULL)
 		die("no memory");
+	crew_init(m->crew, m->job, m->board);
+	take_limits(m);
 	if (watch_open(&m->watch, m->job->conf->server.drain_timeout_ms) < 0)
 		return false;
+	m->crew->private_fd[0] = m->watch.signal_fd;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	return sigprocmask(SIG_BLOCK, &child, NULL) == 0 && watch_children(&m->watch) >= 0;
 }
 
+static void
+say_started(const struct master *m)
+{
+	log_fields(m->job->log, LOG_LEVEL_INFO, clock_wall(), "started",
+	    LOG_Z("version", SLUICE_VERSION), LOG_NUMBER("workers", m->limits.min),
+	    LOG_NUMBER("most", m->limits.max));
+}
+
 int
 master_run(struct worker_job *job, unsigned workers)
 {
-	struct master m = {.job = job, .n = workers};
+	struct master m = {.job = job, .fixed = workers};
 
 	if (!prepare(&m)) {
 		log_fields(job->log, LOG_LEVEL_ERROR, clock_wall(), "the master cannot start",
 		    LOG_Z("why", strerror(errno)));
 		return 1;
 	}
-	log_fields(job->log, LOG_LEVEL_INFO, clock_wall(), "started",
-	    LOG_Z("version", SLUICE_VERSION), LOG_NUMBER("workers", workers));
-	while (!m.stopping || count_alive(&m) > 0) {
-		struct pollfd p = {.fd = m.watch.signal_fd, .events = POLLIN};
-
-		start_due(&m);
-		poll(&p, 1, wait_ms(&m));
-		watch_signals(&m.watch, clock_mono());
+	say_started(&m);
+	while (!m.stopping || crew_count(m.crew) > 0) {
+		if (!m.stopping)
+			fit(&m, clock_mono());
+		wait_for_news(&m);
 		obey_signals(&m);
 		watch_dirs(&m);
 		reap(&m);
 	}
-	free(m.members);
-	free(m.leaving);
+	free(m.crew);
 	log_fields(
 	    job->log, LOG_LEVEL_INFO, clock_wall(), "stopped", LOG_Z("version", SLUICE_VERSION));
 	return 0;

@@ -2,6 +2,16 @@
 
 #include <string.h>
 
+#define JOINED_BYTES (2 * PATH_MAX_BYTES)
+
+/* One way to see the path. */
+struct candidate {
+	struct span raw, mount;
+	bool decode;    /* percent-decode it */
+	size_t admin_n; /* an admin route begins in so many first bytes, 0 = there is none */
+	path_known_fn *known;
+};
+
 static int
 hex(char c)
 {
@@ -66,55 +76,69 @@ path_normalise(struct span raw, bool decode, char out[PATH_MAX_BYTES])
 	return true;
 }
 
-/* Where the last "/v1" segment begins that something follows, or NULL. */
+/* Where the last "/v1/" begins that begins before `end`, or NULL. */
 static const char *
-last_v1(const char *path)
+last_v1(const char *path, const char *end)
 {
 	const char *found = NULL;
 
-	for (const char *p = strstr(path, "/v1/"); p != NULL; p = strstr(p + 3, "/v1/"))
+	for (const char *p = strstr(path, "/v1/"); p != NULL && p < end; p = strstr(p + 3, "/v1/"))
 		found = p;
 	return found;
 }
 
-/* The longest tail of `path`, cut at a segment, that is a known route. */
+/* A route of clients may begin anywhere, one of admins only in the first admin_n bytes. */
 static enum path_kind
-match_tail(const char *path, path_known_fn *known, bool raw, const char **route_out)
+match_at(const struct candidate *c, const char *path, const char *at)
 {
-	const char *at = last_v1(path);
+	enum path_kind kind = c->known(text_span(at));
 
-	if (at == NULL)
-		at = path;
-	for (; at != NULL; at = strchr(at + 1, '/')) {
-		enum path_kind kind = known(text_span(at));
-
-		if (kind == PATH_UNKNOWN || (raw && kind == PATH_ADMIN))
-			continue;
-		*route_out = at;
-		return kind;
-	}
-	return PATH_UNKNOWN;
+	return kind == PATH_ADMIN && (size_t)(at - path) >= c->admin_n ? PATH_UNKNOWN : kind;
 }
 
-/* With a fixed mount: what is behind it, whole. */
+/* The longest tail of `path`, cut at a segment, that is a known route; below a /v1/ only one that begins at a /v1/. */
 static enum path_kind
-match_mount(
-    const char *path, struct span mount, path_known_fn *known, bool raw, const char **route_out)
+match_tail(const struct candidate *c, const char *path, const char **route_out)
 {
-	enum path_kind kind;
+	const char *v1 = last_v1(path, path + strlen(path));
+	const char *at = path;
+	enum path_kind kind = match_at(c, path, path);
 
-	while (mount.n > 0 && mount.p[mount.n - 1] == '/')
-		mount.n--;
-	if (strncmp(path, mount.p, mount.n) != 0 || path[mount.n] != '/')
-		return PATH_UNKNOWN;
-	path += mount.n;
-	if (strncmp(path, "/v1/v1/", 7) == 0)
-		path += 3;
-	kind = known(text_span(path));
-	if (raw && kind == PATH_ADMIN)
-		return PATH_UNKNOWN;
-	*route_out = path;
+	if (v1 != NULL && kind != PATH_ADMIN) {
+		for (at = v1; at != NULL; at = last_v1(path, at))
+			if ((kind = match_at(c, path, at)) != PATH_UNKNOWN)
+				break;
+	} else if (v1 == NULL) {
+		while (kind == PATH_UNKNOWN && (at = strchr(at + 1, '/')) != NULL)
+			kind = match_at(c, path, at);
+	}
+	if (kind != PATH_UNKNOWN)
+		*route_out = at;
 	return kind;
+}
+
+/* With a fixed mount: what is behind it, whole. One that ends in /v1 is the API's own /v1, too. */
+static enum path_kind
+match_mount(const struct candidate *c, const char *path, const char **route_out)
+{
+	char mount[PATH_MAX_BYTES];
+	size_t n;
+
+	if (!path_normalise(c->mount, false, mount))
+		return PATH_UNKNOWN;
+	n = mount[1] == '\0' ? 0 : strlen(mount);
+	if (strncmp(path, mount, n) != 0 || path[n] != '/')
+		return PATH_UNKNOWN;
+	path += n;
+	if (n >= 3 && strcmp(mount + n - 3, "/v1") == 0 &&
+	    match_at(c, path - 3, path - 3) == PATH_CLIENT) {
+		*route_out = path - 3;
+		return PATH_CLIENT;
+	}
+	while (strncmp(path, "/v1/v1/", 7) == 0)
+		path += 3;
+	*route_out = path;
+	return match_at(c, path, path);
 }
 
 static struct span
@@ -133,42 +157,90 @@ uri_path(struct span uri)
 }
 
 static enum path_kind
-try_candidate(const struct path_vars *vars, struct span raw, bool decode, path_known_fn *known,
-    char out[PATH_MAX_BYTES])
+try_candidate(const struct candidate *c, char out[PATH_MAX_BYTES])
 {
 	char path[PATH_MAX_BYTES];
 	const char *route = path;
 	enum path_kind kind;
 
-	if (raw.n == 0 || !path_normalise(raw, decode, path))
+	if (c->raw.n == 0 || !path_normalise(c->raw, c->decode, path))
 		return PATH_UNKNOWN;
-	kind = vars->mount.n > 0 ? match_mount(path, vars->mount, known, decode, &route)
-	                         : match_tail(path, known, decode, &route);
+	kind = c->mount.n > 0 ? match_mount(c, path, &route) : match_tail(c, path, &route);
 	if (kind != PATH_UNKNOWN || out[0] == '\0')
 		memmove(out, route, strlen(route) + 1);
 	return kind;
 }
 
+/* Two variables as one; empty when they are too long. */
+static struct span
+join(char *dst, struct span a, struct span b)
+{
+	if (a.n + b.n > JOINED_BYTES)
+		return (struct span){dst, 0};
+	if (a.n > 0)
+		memcpy(dst, a.p, a.n);
+	if (b.n > 0)
+		memcpy(dst + a.n, b.p, b.n);
+	return (struct span){dst, a.n + b.n};
+}
+
+/* SCRIPT_NAME without the program's own name, which a rewrite put there; empty when it has none. */
+static struct span
+script_folder(struct span name)
+{
+	if (!text_ends(name, ".fcgi") && !text_ends(name, ".cgi"))
+		return (struct span){"", 0};
+	while (name.n > 0 && name.p[name.n - 1] != '/')
+		name.n--;
+	return name;
+}
+
+/* Where an admin route may begin in SCRIPT_NAME with PATH_INFO: where the server cut them, only before the cut. */
+static size_t
+whole_admin_n(const struct path_vars *vars)
+{
+	char script[PATH_MAX_BYTES];
+
+	if (vars->path_info.n == 0 || vars->script_name.n == 0)
+		return SIZE_MAX;
+	return path_normalise(vars->script_name, false, script) ? strlen(script) : 0;
+}
+
 enum path_kind
 path_find(const struct path_vars *vars, path_known_fn *known, char out[PATH_MAX_BYTES])
 {
-	char joined[2 * PATH_MAX_BYTES];
-	struct span whole = {joined, 0};
+	char joined[JOINED_BYTES], beside[JOINED_BYTES];
+	struct span folder = script_folder(vars->script_name);
+	struct candidate tries[] = {
+	    {.raw = vars->path_info, .admin_n = vars->script_name.n > 0 ? 1 : SIZE_MAX},
+	    {.raw = join(joined, vars->script_name, vars->path_info),
+	        .admin_n = whole_admin_n(vars)},
+	    {.raw = uri_path(vars->request_uri), .decode = true},
+	};
 	enum path_kind kind = PATH_UNKNOWN;
 
 	out[0] = '\0';
-	if (vars->script_name.n + vars->path_info.n < sizeof joined) {
-		if (vars->script_name.n > 0)
-			memcpy(joined, vars->script_name.p, vars->script_name.n);
-		if (vars->path_info.n > 0)
-			memcpy(joined + vars->script_name.n, vars->path_info.p, vars->path_info.n);
-		whole.n = vars->script_name.n + vars->path_info.n;
+	if (vars->mount.n > 0)
+		tries[0].raw = folder.n > 0 ? join(beside, folder, vars->path_info) : folder;
+	for (size_t i = 0; i < NELEM(tries) && kind == PATH_UNKNOWN; i++) {
+		tries[i].mount = vars->mount;
+		tries[i].known = known;
+		kind = try_candidate(&tries[i], out);
 	}
-	if (vars->mount.n == 0)
-		kind = try_candidate(vars, vars->path_info, false, known, out);
-	if (kind == PATH_UNKNOWN)
-		kind = try_candidate(vars, whole, false, known, out);
-	if (kind == PATH_UNKNOWN)
-		kind = try_candidate(vars, uri_path(vars->request_uri), true, known, out);
 	return kind;
+}
+
+const char *
+path_hint(struct span path, path_known_fn *known)
+{
+	char full[JOINED_BYTES];
+
+	for (size_t at = 0; at < path.n; at++) {
+		struct span tail = text_from(path, at);
+
+		if (tail.p[0] == '/' && known(join(full, SPAN("/v1"), tail)) == PATH_CLIENT)
+			return "unknown path: it lacks /v1, which belongs at the end of the "
+			       "client's base URL";
+	}
+	return "unknown path";
 }

@@ -39,17 +39,6 @@ request_head(
 		rq->endpoint = endpoint_find(text_span(rq->path));
 }
 
-/* -1 = not given or not a number: the body is read to its end anyway. */
-static int64_t
-announced_length(const struct exchange *x)
-{
-	int64_t n = -1;
-
-	if (!text_i64(text_trim(exchange_param(x, "CONTENT_LENGTH")), 0, INT64_MAX, &n))
-		return -1;
-	return n;
-}
-
 static enum err
 too_big(int64_t max_bytes, struct why *why)
 {
@@ -83,7 +72,7 @@ read_all(const struct exchange *x, const struct request_limits *limits, struct b
 {
 	int64_t max_bytes = limits->max_bytes;
 	struct mono_ms began = limits->clock();
-	int64_t length = announced_length(x);
+	int64_t length = exchange_length(x);
 
 	if (length > max_bytes)
 		return too_big(max_bytes, why);

@@ -10,6 +10,7 @@
 #define SERVE_H
 
 #include "base/log.h"
+#include "board.h"
 #include "exchange.h"
 #include "pool.h"
 #include "session.h"
@@ -40,6 +41,8 @@ struct serve {
 	/* of errands (errand.h): where requests wait, -1 = nowhere; since when we are away from it */
 	int listen_fd;
 	struct mono_ms away_since;
+	struct board *board; /* of the pool, NULL = there is none; and our place there */
+	unsigned place;
 	int alert_pid; /* a command of alerts.command that still runs (alert.h), 0 = none */
 	struct mono_ms alert_until; /* ... and is ended then */
 	uint64_t generation;        /* of the configuration */

@@ -1,11 +1,10 @@
 #include "session.h"
 
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/sha.h>
+#include "base/digest.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -14,7 +13,7 @@
 #define PATH_BYTES 4200
 #define VARIABLE_BYTES 200
 
-_Static_assert(SESSION_HASH_BYTES == SHA256_DIGEST_LENGTH, "HMAC-SHA256");
+_Static_assert(SESSION_HASH_BYTES == DIGEST_BYTES, "HMAC-SHA256");
 
 /* Words of the hash by kind; a value that stands for itself, and one whose SHA-256 stands for it. */
 static const char *const words[][2] = {
@@ -138,35 +137,34 @@ session_secret(const char *state_dir, struct session_secret *secret_out, struct 
 static void
 add_text(struct buf *text, struct span client, enum session_kind kind, struct span value)
 {
-	unsigned char digest[SHA256_DIGEST_LENGTH];
+	unsigned char digest[DIGEST_BYTES];
 	bool big = value.n > SESSION_VALUE_BYTES;
 
 	buf_span(text, client);
 	buf_char(text, '\0');
 	buf_z(text, words[kind][big]);
 	buf_char(text, '\0');
-	if (!big)
+	if (!big) {
 		buf_span(text, value);
-	else if (EVP_Digest(value.p, value.n, digest, NULL, EVP_sha256(), NULL) == 1)
+	} else {
+		digest_sha256(value, digest);
 		buf_add(text, digest, sizeof digest);
-	else
-		die("no SHA-256");
+	}
 }
 
 void
 session_name(const struct session_secret *secret, struct span client, enum session_kind kind,
     struct span value, struct session_key *key_out)
 {
-	unsigned char hash[EVP_MAX_MD_SIZE];
-	unsigned n = 0;
+	struct span key = {(const char *)secret->bytes, sizeof secret->bytes};
+	unsigned char hash[DIGEST_BYTES];
 	struct buf text;
 
 	buf_init(&text, client.n + SESSION_VALUE_BYTES + 64);
 	add_text(&text, client, kind, value);
-	if (HMAC(EVP_sha256(), secret->bytes, (int)sizeof secret->bytes,
-	        (const unsigned char *)text.p, text.n, hash, &n) == NULL ||
-	    n != SESSION_HASH_BYTES || text.over)
-		die("no HMAC-SHA256");
+	if (text.over)
+		die("a session's name of %zu bytes", client.n);
+	digest_hmac(key, buf_text(&text), hash);
 	buf_release(&text);
 	*key_out = (struct session_key){.kind = kind};
 	memcpy(key_out->hash, hash, sizeof key_out->hash);

@@ -15,6 +15,11 @@ struct trust;
 
 /* Loads nothing when no address is https. */
 enum err trust_load(const struct conf *conf, struct trust **trust_out, struct why *why) MUST_CHECK;
+/*
+ * The same for a process that may need none: each is loaded when it is asked for, the system's from the directory of
+ * hashed names where there is one. That a file can be read is seen to now.
+ */
+enum err trust_later(const struct conf *conf, struct trust **trust_out, struct why *why) MUST_CHECK;
 void trust_free(struct trust **trust);
 
 /* The X509_STORE of a ca_file; "" is the system's. NULL when it was not loaded. */

@@ -1,5 +1,7 @@
 #include "upstream.h"
 
+#include "resolve.h"
+
 #include <curl/curl.h>
 #include <openssl/ssl.h>
 
@@ -15,7 +17,9 @@ struct upstream {
 	const struct trust *trust;
 	void *store; /* X509_STORE of the running call */
 	const struct upstream_call *call;
-	struct curl_slist *headers;
+	struct arena *arena; /* of the running call, with its address and proxy */
+	const char *url, *proxy;
+	struct curl_slist *headers, *resolved;
 	size_t handed; /* body bytes given to libcurl, when it reads a large one */
 	unsigned sendings;
 	bool done;
@@ -135,13 +139,19 @@ upstream_new(const struct trust *trust)
 
 	if (up == NULL)
 		die("no memory");
+	up->trust = trust;
+	return up;
+}
+
+/* Not before the first call: a process may end without one. */
+static void
+start(struct upstream *up)
+{
 	up->easy = curl_easy_init();
 	up->multi = curl_multi_init();
 	if (up->easy == NULL || up->multi == NULL)
 		die("libcurl does not start");
-	up->trust = trust;
 	set_once(up);
-	return up;
 }
 
 void
@@ -237,7 +247,12 @@ upstream_begin(
 	                : arena_join(arena,
 	                      (struct span[]){call->channel->base_url, text_span(call->path)}, 2);
 
+	if (up->easy == NULL)
+		start(up);
 	up->call = call;
+	up->arena = arena;
+	up->url = url;
+	up->proxy = proxy.n > 0 ? arena_z(arena, proxy) : "";
 	up->handed = 0;
 	up->sendings = 0;
 	up->done = false;
@@ -247,7 +262,7 @@ upstream_begin(
 	                ? trust_store(up->trust, policy->upstream.ca_file)
 	                : NULL;
 	SET(up, CURLOPT_URL, url);
-	SET(up, CURLOPT_PROXY, proxy.n > 0 ? arena_z(arena, proxy) : "");
+	SET(up, CURLOPT_PROXY, up->proxy);
 	SET(up, CURLOPT_CONNECTTIMEOUT_MS, (long)policy->upstream.connect_timeout_ms);
 	set_headers(up, arena, call);
 	set_body(up, call);
@@ -270,8 +285,30 @@ wait_for_more(struct upstream *up, struct watch *watch, int64_t wait_ms, struct 
 		return;
 	if (fds[0].revents != 0)
 		watch_signals(watch, now);
-	if (n == 2 && (fds[1].revents != 0 || watch->half_closed))
+	if (n == 2 && (fds[1].revents != 0 || fds[1].events == 0))
 		watch_client(watch, now);
+}
+
+/* No thread could be had to look the name up: look it up here, and begin again. Nothing was sent. */
+static bool
+resolve_here(struct upstream *up)
+{
+	bool by_proxy = up->proxy[0] != '\0';
+	const char *entry;
+
+	if (up->code != CURLE_COULDNT_RESOLVE_HOST && up->code != CURLE_COULDNT_RESOLVE_PROXY)
+		return false;
+	if (up->resolved != NULL || strstr(up->error, "thread failed to start") == NULL)
+		return false;
+	entry = resolve_entry(up->arena, text_span(by_proxy ? up->proxy : up->url), by_proxy);
+	if (entry == NULL)
+		return false;
+	up->resolved = curl_slist_append(NULL, entry);
+	if (up->resolved == NULL)
+		die("no memory");
+	SET(up, CURLOPT_RESOLVE, up->resolved);
+	curl_multi_remove_handle(up->multi, up->easy);
+	return curl_multi_add_handle(up->multi, up->easy) == CURLM_OK;
 }
 
 enum upstream_step
@@ -288,6 +325,11 @@ upstream_turn(struct upstream *up, struct watch *watch, int64_t wait_ms, struct 
 			continue;
 		up->done = true;
 		up->code = msg->data.result;
+	}
+	if (up->done && resolve_here(up)) {
+		up->done = false;
+		up->code = CURLE_OK;
+		curl_multi_wakeup(up->multi); /* the next turn need not wait */
 	}
 	return up->done ? UPSTREAM_DONE : UPSTREAM_RUNNING;
 }
@@ -340,6 +382,11 @@ upstream_finish(struct upstream *up)
 	curl_multi_remove_handle(up->multi, up->easy);
 	curl_slist_free_all(up->headers);
 	up->headers = NULL;
+	if (up->resolved != NULL) {
+		SET(up, CURLOPT_RESOLVE, NULL);
+		curl_slist_free_all(up->resolved);
+		up->resolved = NULL;
+	}
 	up->call = NULL;
 	return end;
 }

@@ -55,6 +55,7 @@ watch_signals(struct watch *watch, struct mono_ms now)
 		           (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)) {
 			watch->stopping = true; /* a second signal does not start the drain anew */
 			watch->stop_by.v = now.v + watch->drain_ms;
+			watch->client_gone = watch->by_hangup;
 		}
 	}
 }
@@ -63,20 +64,22 @@ void
 watch_begin(struct watch *watch, int client_fd)
 {
 	watch->client_fd = client_fd;
-	watch->client_gone = watch->half_closed = false;
+	watch->client_gone = watch->by_hangup && watch->stopping;
+	watch->half_closed = false;
 }
 
 short
 watch_client_events(const struct watch *watch)
 {
-	return watch->half_closed ? 0
-	                          : POLLIN; /* a whole close is reported without being asked for */
+	/* a whole close is reported without being asked for */
+	return watch->half_closed || watch->by_hangup ? 0 : POLLIN;
 }
 
 void
 watch_client(struct watch *watch, struct mono_ms now)
 {
-	struct pollfd p = {.fd = watch->client_fd, .events = POLLIN | POLLRDHUP};
+	struct pollfd p = {
+	    .fd = watch->client_fd, .events = watch->by_hangup ? 0 : POLLIN | POLLRDHUP};
 	char byte;
 
 	if (watch->client_fd < 0 || poll(&p, 1, 0) <= 0)
@@ -85,7 +88,7 @@ watch_client(struct watch *watch, struct mono_ms now)
 		watch->client_gone = true;
 		return;
 	}
-	if (watch->half_closed)
+	if (watch->half_closed || watch->by_hangup)
 		return;
 	if (recv(watch->client_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0) {
 		watch->client_gone = true; /* an abort record, or a reset */

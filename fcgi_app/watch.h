@@ -20,6 +20,8 @@ struct watch {
 	bool
 	    half_closed; /* its sending side is closed: gone, or a client that only said it is done sending */
 	struct mono_ms half_closed_at;
+	bool
+	    by_hangup; /* plain CGI: client_fd is only written to, and a signal to end says that the client has gone */
 	bool stopping; /* a signal asked to end: no further request is taken */
 	bool reload;   /* SIGHUP came */
 	bool
@@ -40,10 +42,11 @@ void watch_signals(struct watch *watch, struct mono_ms now);
 /*
  * Look at the client's connection. A whole close (and a reset, an abort record) is "gone"; one of the sending side only
  * cannot be told from a client that half-closed and still reads, so it is `half_closed`: the caller gives it
- * WATCH_HALF_CLOSED_MS before the first byte, and finds out by writing afterwards.
+ * WATCH_HALF_CLOSED_MS before the first byte, and finds out by writing afterwards. Where it is only written to
+ * (`by_hangup`) nothing but a whole close is seen.
  */
 void watch_client(struct watch *watch, struct mono_ms now);
-/* What to poll client_fd for. */
+/* What to poll client_fd for; 0 = look by watch_client() after each wait. */
 short watch_client_events(const struct watch *watch);
 /* A new client, or -1 for none. */
 void watch_begin(struct watch *watch, int client_fd);

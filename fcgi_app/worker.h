@@ -9,14 +9,9 @@
 #define WORKER_H
 
 #include "base/log.h"
+#include "board.h"
 #include "conf/conf.h"
 #include "trust.h"
-
-/* What master and workers share without the store: one page of memory, written rarely. */
-struct worker_board {
-	char conf_error[512];    /* why the file on disk is not in force; "" = it is */
-	uint32_t accepted[1024]; /* per worker number: requests taken */
-};
 
 struct worker_job {
 	int listen_fd;
@@ -25,9 +20,9 @@ struct worker_job {
 	struct trust *trust;
 	struct log *log;
 	uint64_t generation;
-	struct wall_ms loaded_at;   /* when this configuration came into force */
-	unsigned number;            /* of this worker in its pool */
-	struct worker_board *board; /* NULL: no master; the worker watches the file itself */
+	struct wall_ms loaded_at; /* when this configuration came into force */
+	unsigned number;          /* of this worker: its place on the board */
+	struct board *board;      /* NULL: no master; the worker watches the file itself */
 };
 
 /* Serve until told to end or `server.max_requests` are done; the exit status of the process. */

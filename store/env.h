@@ -21,8 +21,8 @@
  *           No transaction inside a transaction.
  * Recovery  a `live` that cannot be trusted (epoch.h) or is damaged is set aside and made anew from `book` by env_open(),
  *           while nobody else can come in
- * Ending    env_close() of the last user saves to `book`, syncs and marks the store clean; a process that must end at
- *           once (plain CGI) may just exit: nothing is lost while the machine stays up.
+ * Ending    env_close() of the last user saves to `book`, syncs and marks the store clean; env_drop() does not, nor does
+ *           a process that just exits: nothing is lost while the machine stays up.
  * Source    store.md decisions 1, 2, 5 to 8 and section 3
  */
 #ifndef STORE_ENV_H
@@ -59,6 +59,8 @@ _Static_assert(sizeof(struct env_header) == 64, "the header row is 64 bytes");
 enum store_rc env_open(const char *dir, uint64_t max_bytes, bool create, struct env **env_out,
     struct store_why *why) STORE_MUST_CHECK;
 void env_close(struct env **env);
+/* End without waiting for the disk: for a process that lives for one request only. */
+void env_drop(struct env **env);
 
 /* Commits when `fn` returns STORE_OK, else nothing changes and fn's code is returned. */
 enum store_rc env_update(struct env *env, env_fn *fn, void *arg) STORE_MUST_CHECK;

@@ -213,6 +213,18 @@ env_new(const char *dir, uint64_t max_bytes, struct store_why *why)
 	return env;
 }
 
+/* A small store is enough for most; who has more accounts must hear of it before it is full. */
+static void
+tell_small(const struct env *env, struct store_why *notice)
+{
+	if (notice->text[0] == '\0' && env->live.bytes < env->live.want_bytes &&
+	    env->live.bytes < LIVE_START_BYTES)
+		why_say(notice,
+		    "addresses are short, the store has room for %llu MiB instead of %llu: raise 'ulimit -v'",
+		    (unsigned long long)(env->live.bytes >> 20),
+		    (unsigned long long)(env->live.want_bytes >> 20));
+}
+
 enum store_rc
 env_open(
     const char *dir, uint64_t max_bytes, bool create, struct env **env_out, struct store_why *why)
@@ -229,6 +241,8 @@ env_open(
 	if (env == NULL)
 		return STORE_IO;
 	rc = open_inside(env, &notice);
+	if (rc == STORE_OK)
+		tell_small(env, &notice);
 	why_say(why, "%s", rc == STORE_OK ? notice.text : env->error.text);
 	if (rc != STORE_OK)
 		env_close(&env);
@@ -248,17 +262,12 @@ end_clean(struct env *env)
 	return mdb_env_sync(env->live.mdb, 1) == 0;
 }
 
-void
-env_close(struct env **env)
+static void
+leave(struct env *e, bool wait)
 {
-	struct env *e = *env;
-
-	if (e == NULL)
-		return;
-	*env = NULL;
 	if (e->pid == getpid()) {
 		/* an open that failed changed nothing in `live` */
-		bool clean = e->open ? end_clean(e) : e->epoch.was_clean;
+		bool clean = e->open ? wait && end_clean(e) : e->epoch.was_clean;
 
 		map_close(&e->book);
 		map_close(&e->live);
@@ -269,4 +278,24 @@ env_close(struct env **env)
 			e->open = false; /* stays unclean: the safe side */
 	}
 	free(e);
+}
+
+void
+env_close(struct env **env)
+{
+	struct env *e = *env;
+
+	*env = NULL;
+	if (e != NULL)
+		leave(e, true);
+}
+
+void
+env_drop(struct env **env)
+{
+	struct env *e = *env;
+
+	*env = NULL;
+	if (e != NULL)
+		leave(e, false);
 }

@@ -15,6 +15,7 @@
 #define OPEN_WAIT_MS GATE_WAIT_MS
 #define ASIDE "live.unclean."
 #define UNKNOWN_BOOT "-"
+#define MARKER_BOOT "shm-" /* with a marker's number */
 
 /* The file `epoch`. */
 struct facts {
@@ -217,11 +218,34 @@ fate_of(const struct facts *facts, bool known, bool same, bool live)
 	return same || facts->clean ? EPOCH_KEEP : EPOCH_ASIDE;
 }
 
+/* Where the name of a boot comes from: the kernel, a marker, nowhere. */
+static char
+kind_of(const char *boot)
+{
+	return strcmp(boot, UNKNOWN_BOOT) == 0                        ? '-'
+	       : strncmp(boot, MARKER_BOOT, strlen(MARKER_BOOT)) == 0 ? 'm'
+	                                                              : 'k';
+}
+
+/*
+ * One process sees /proc, another, in a chroot, does not: who names the boot in another way than the others takes their
+ * name. They hold their lock, so the machine has not been down since they came.
+ */
+static void
+take_name(struct epoch *epoch, const struct facts *facts)
+{
+	if (!epoch->alone && kind_of(epoch->boot) != kind_of(facts->boot))
+		snprintf(epoch->boot, sizeof epoch->boot, "%s", facts->boot);
+}
+
 static enum store_rc
 decide(struct epoch *epoch, struct facts *facts, bool known, struct store_why *why)
 {
-	bool same = known && strcmp(facts->boot, epoch->boot) == 0;
+	bool same;
 
+	if (known)
+		take_name(epoch, facts);
+	same = known && strcmp(facts->boot, epoch->boot) == 0;
 	epoch->fate = fate_of(facts, known, same, live_exists(epoch->door));
 	if (!epoch->alone && (!same || epoch->fate != EPOCH_KEEP)) {
 		why_say(why,
@@ -316,7 +340,7 @@ is_private(int fd, struct stat *st)
 static bool
 boot_from_marker(int door, char *boot, size_t cap)
 {
-	char path[96], text[64];
+	char path[96], text[60]; /* and MARKER_BOOT before it */
 	struct stat st;
 	bool ours;
 	int fd;
@@ -332,7 +356,10 @@ boot_from_marker(int door, char *boot, size_t cap)
 	if (ours && st.st_size == 0)
 		ours = uuid_new(text, sizeof text) && all_written(fd, text);
 	close(fd);
-	return ours && small_read(AT_FDCWD, path, boot, cap) && boot_is_sane(boot);
+	if (!ours || !small_read(AT_FDCWD, path, text, sizeof text) || !boot_is_sane(text))
+		return false;
+	snprintf(boot, cap, MARKER_BOOT "%s", text);
+	return true;
 }
 
 static void

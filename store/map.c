@@ -17,6 +17,10 @@
  * transaction both added and freed, so without slack a whole file may look cut. */
 #define SLACK_PAGES 256
 
+#define GRAIN_BYTES UINT64_C(0x10000) /* whole pages, whatever their size */
+#define LEAST_BYTES (UINT64_C(1) << 20)
+#define RESERVE_BYTES (UINT64_C(32) << 20) /* bodies, TLS, the stack of a resolver's thread */
+
 _Static_assert(sizeof(size_t) == 8, "8-byte integer keys need a 64-bit machine");
 
 enum store_rc
@@ -49,8 +53,7 @@ map_fail(struct map *map, int e)
 		    text, map->dir);
 		return STORE_IO;
 	case ENOMEM:
-		why_say(why,
-		    "no address space for a map of %llu MiB: raise 'ulimit -v' or lower store.max_size",
+		why_say(why, "no address space for a map of %llu MiB: raise 'ulimit -v'",
 		    (unsigned long long)(map->want_bytes >> 20));
 		return STORE_IO;
 	case MDB_CORRUPTED:
@@ -159,6 +162,46 @@ map_start(const struct map *map, uint64_t existing)
 	return existing > start ? existing : start;
 }
 
+/* Are there addresses for so much more? A failed remap would leave LMDB without a map, so ask first. */
+static bool
+room_for(uint64_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return false;
+	munmap(p, bytes);
+	return true;
+}
+
+/* The least that serves: what is used, and a little to write into. */
+static uint64_t
+map_least(const struct map *map, const struct disk_data *data)
+{
+	uint64_t used = (data->last_page + 1) * data->page_bytes;
+	uint64_t least = used + (used / 8 < LEAST_BYTES ? LEAST_BYTES : used / 8);
+
+	least = (least + GRAIN_BYTES - 1) & ~(GRAIN_BYTES - 1);
+	return least < map->want_bytes ? least : map->want_bytes;
+}
+
+/*
+ * Where addresses are limited (ulimit -v) a smaller map than wanted: it may be of any size that holds what is used, in
+ * each process another. Half of what is left, and a reserve, stay for requests. `have`: mapped already.
+ */
+static uint64_t
+map_fit(const struct map *map, uint64_t have, uint64_t least)
+{
+	uint64_t bytes = map->want_bytes;
+
+	while (bytes > least && bytes > have && !room_for((bytes - have) * 2 + RESERVE_BYTES)) {
+		uint64_t low = have > least ? have : least;
+
+		bytes = (low + (bytes - low) / 2) & ~(GRAIN_BYTES - 1);
+	}
+	return bytes > least ? bytes : least;
+}
+
 enum store_rc
 map_open(struct map *map, bool fresh)
 {
@@ -173,7 +216,8 @@ map_open(struct map *map, bool fresh)
 	rc = data_check(map, fresh, &data);
 	if (rc != STORE_OK)
 		return rc;
-	map->want_bytes = map->bytes = map_start(map, data.map_bytes);
+	map->want_bytes = map_start(map, data.map_bytes);
+	map->bytes = map_fit(map, 0, map_least(map, &data));
 	map->file_bytes = 0;
 	map->dead = false;
 	e = handle_open(map);
@@ -197,32 +241,24 @@ map_close(struct map *map)
 	map->mdb = NULL;
 }
 
-/* A failed remap leaves LMDB without a map, so ask for the room first. */
-static bool
-room_for(uint64_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (p == MAP_FAILED)
-		return false;
-	munmap(p, bytes);
-	return true;
-}
-
-/* `want` 0: take the size that another process gave it. */
+/* To `want`, or near it. 0: to the size that another process gave it. */
 static int
 remap(struct map *map, uint64_t want)
 {
 	struct disk_data data = {.map_bytes = want};
 	MDB_envinfo info;
+	uint64_t bytes;
 	int e;
 
 	if (want == 0 && data_check(map, false, &data) != STORE_OK)
 		return MDB_CORRUPTED;
 	map->want_bytes = data.map_bytes;
-	if (data.map_bytes > map->bytes && !room_for(data.map_bytes - map->bytes))
+	bytes = map_fit(map, map->bytes, want == 0 ? map_least(map, &data) : map->bytes);
+	if (want != 0 && bytes <= map->bytes)
 		return ENOMEM;
-	e = mdb_env_set_mapsize(map->mdb, want);
+	if (bytes > map->bytes && !room_for(bytes - map->bytes))
+		return ENOMEM;
+	e = mdb_env_set_mapsize(map->mdb, bytes);
 	if (e == 0)
 		e = mdb_env_info(map->mdb, &info);
 	if (e == 0)

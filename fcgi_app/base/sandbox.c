@@ -1,7 +1,9 @@
 #include "base/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <malloc.h>
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
@@ -10,17 +12,51 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Else the first file of the store would become descriptor 2, and messages would be written into it. */
+static void
+fill_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0 &&
+		    open("/", O_RDONLY | O_DIRECTORY) < 0) /* a root without /dev */
+			_exit(1);
+}
+
+/* A parent that ignores SIGCHLD would hide the end of our children, one that blocks signals would make us deaf. */
+static void
+own_signals(void)
+{
+	static const int numbers[] = {
+	    SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE, SIGQUIT};
+	sigset_t none;
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		signal(numbers[i], SIG_DFL);
+	signal(SIGXFSZ, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void
+sandbox_begin(void)
+{
+	fill_descriptors();
+	own_signals();
+	umask(077);
+	/* one thread works at a time, but the C library would reserve 64 MiB of addresses for each */
+	mallopt(M_ARENA_MAX, 1);
+}
+
 void
 sandbox_harden(void)
 {
 	struct rlimit none = {0, 0};
 
-	umask(077);
+	sandbox_begin();
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	setrlimit(RLIMIT_CORE, &none);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
 }
 
 /* The passwd entry of `user`, else of the owner of `path` unless that is root. NULL with *missing_out: there is none. */

@@ -1,7 +1,8 @@
 /*
  * sandbox - steps that make a process less useful to an intruder and its memory less readable.
  *
- * umask 077, no new privileges, not dumpable, no core dumps, SIGPIPE and SIGXFSZ ignored.
+ * umask 077, no new privileges, not dumpable, no core dumps, SIGPIPE and SIGXFSZ ignored. And what a parent may have
+ * left in disorder: descriptors 0 to 2 that are closed, signals that are ignored or blocked.
  *
  * Source    SPEC.md section 18; style.md 8.12; store.md section 3 (RLIMIT_FSIZE)
  */
@@ -12,6 +13,9 @@
 
 #include <stdbool.h>
 
+/* The first call of a program, before it opens anything: descriptors, signals, umask. */
+void sandbox_begin(void);
+/* The same and the rest, for what serves strangers. */
 void sandbox_harden(void);
 /* Started as root: become `user`, or the owner of `path`. *stayed_root_out tells that the owner is root. */
 enum err sandbox_drop_root(

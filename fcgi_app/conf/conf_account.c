@@ -1,5 +1,6 @@
 #include "conf/conf_account.h"
 
+#include "base/digest.h"
 #include "conf/expand.h"
 #include "conf/setting.h"
 #include "conf/url.h"
@@ -7,7 +8,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +30,9 @@ has_control(struct span text)
 static void
 set_key(struct load *load, struct conf_account *account, struct span key)
 {
-	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned char digest[DIGEST_BYTES];
 
-	if (EVP_Digest(key.p, key.n, digest, NULL, EVP_sha256(), NULL) != 1)
-		die("SHA-256 is not to be had");
+	digest_sha256(key, digest);
 	memcpy(account->fingerprint, digest, sizeof account->fingerprint);
 	account->key = (struct secret){wipe_copy(load->arena, key)};
 }

@@ -1,5 +1,6 @@
 #include "conf/conf_check.h"
 
+#include "conf/claim.h"
 #include "conf/url.h"
 
 #include <string.h>
@@ -79,9 +80,9 @@ check_auth(struct load *load, const struct tree *root)
 		load_fault(load, tree_at(root, "auth.keys_file"), NULL,
 		    "must not be empty with mode 'keys': nobody could call");
 	for (size_t i = 0; i < conf->auth.user_variables.n && t != NULL; i++, t = t->next)
-		if (text_starts_fold(conf->auth.user_variables.at[i], "HTTP_"))
-			load_fault(
-			    load, t, NULL, "a client can set variables that begin with HTTP_");
+		if (claim_is_clients(conf->auth.user_variables.at[i]))
+			load_fault(load, t, NULL,
+			    "a client chooses what is in it; headers (HTTP_...) prove nothing");
 }
 
 /* host:port */

@@ -6,20 +6,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 static const char system_wide[] = "/etc/sluice/sluice.json";
+
+/* Without /proc: the name by which it was started, as long as nobody has left the directory. */
+static bool
+own_path(char self[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+	const char *started = (const char *)getauxval(AT_EXECFN);
+
+	if (n > 0)
+		self[n] = '\0';
+	return n > 0 || (started != NULL && realpath(started, self) != NULL);
+}
 
 static bool
 beside_binary(char *dst, size_t cap)
 {
 	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	char *slash;
 
-	if (n <= 0)
+	if (!own_path(self))
 		return false;
-	self[n] = '\0';
 	slash = strrchr(self, '/');
 	if (slash == NULL)
 		return false;
@@ -63,16 +74,19 @@ enum err
 conf_find(const char *given, char *path_out, size_t cap, struct why *why)
 {
 	const char *variable = getenv("SLUICE_CONFIG");
+	bool (*const places[2])(char *, size_t) = {beside_binary, below_home};
 	char at[2][PATH_MAX];
-	bool have[2] = {beside_binary(at[0], PATH_MAX), below_home(at[1], PATH_MAX)};
+	bool have[2] = {false, false};
 
 	if (given != NULL)
 		return take_named(given, path_out, cap, why);
 	if (variable != NULL && *variable != '\0')
 		return take_named(variable, path_out, cap, why);
-	for (size_t i = 0; i < NELEM(at); i++)
+	for (size_t i = 0; i < NELEM(at); i++) {
+		have[i] = places[i](at[i], PATH_MAX);
 		if (have[i] && access(at[i], F_OK) == 0)
 			return take_named(at[i], path_out, cap, why);
+	}
 	if (access(system_wide, F_OK) == 0)
 		return take_named(system_wide, path_out, cap, why);
 	err_why(why,

@@ -109,6 +109,8 @@ expand_node(struct load *load, const struct tree *node, enum expand_use use, str
 		}
 	}
 	*out = buf_text(load->scratch);
+	if (load->soiled < out->n)
+		load->soiled = out->n;
 	if (fine && load->scratch->over) {
 		load_fault(load, node, NULL, "is too long after its variables were put in");
 		return false;

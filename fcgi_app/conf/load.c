@@ -30,7 +30,7 @@ load_begin(struct load *load, const char *file, struct conf_report *report)
 void
 load_end(struct load *load)
 {
-	explicit_bzero(load->scratch->p, load->scratch->cap);
+	explicit_bzero(load->scratch->p, load->soiled);
 	arena_free(&load->work);
 }
 

@@ -21,6 +21,7 @@ struct load {
 	const char *dir;     /* of the configuration file, absolute */
 	const char *file;    /* that is being read */
 	struct buf *scratch; /* of expand: strings, maybe keys; wiped at the end */
+	size_t soiled;       /* its first bytes that were used */
 	bool holds_keys;     /* the file being read has an api_key */
 };
 

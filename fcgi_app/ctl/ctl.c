@@ -4,6 +4,7 @@
  * Exit      0 done, 1 failed, 2 usage
  * Source    SPEC.md section 16
  */
+#include "base/sandbox.h"
 #include "base/text.h"
 #include "ctl/account_verbs.h"
 #include "ctl/books.h"
@@ -15,10 +16,8 @@
 #include "ctl/session_verbs.h"
 #include "ctl/show.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct command {
@@ -127,8 +126,7 @@ main(int argc, char **argv)
 	struct ctl ctl = {.out = stdout, .err = stderr};
 	int at = 1;
 
-	umask(077);
-	signal(SIGXFSZ, SIG_IGN);
+	sandbox_begin();
 	ctl.color = isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == NULL;
 	while (at < argc && argv[at][0] == '-') {
 		if (strcmp(argv[at], "-c") == 0 && at + 1 < argc) {

@@ -1,8 +1,8 @@
 """stage - a web server with the shipped configuration, the gateway and a scripted provider.
 
 All on loopback. Each Stage is a temp dir with its own processes; stop() ends them and says what was
-left over. Configuration files of lighttpd/ and apache/ are copied, never edited: what a test needs
-differently comes through the variables they document. Started as root, everything runs as an
+left over. Configuration files of lighttpd/, apache/ and examples/ are copied, never edited: what a
+test needs differently comes through the variables they document. Started as root, everything runs as an
 unprivileged user, so that both ways behave alike.
 """
 
@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -24,12 +25,23 @@ sys.path.insert(0, os.path.join(ROOT, "tests"))
 import sites  # noqa: E402
 from lib import answers, upstream  # noqa: E402, F401
 from lib.upstream import wait_until  # noqa: E402
-from talk import ADMIN, KEY, TOKEN, USER, Gate, Live  # noqa: E402, F401
+from talk import ADMIN, KEY, TOKEN, USER, Curl, Gate, Live  # noqa: E402, F401
 from talk import basic, bearer, chunks, question, texts  # noqa: E402, F401
 
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD") or os.path.join(ROOT, "build"))
-KINDS = tuple(sites.KINDS)
+KINDS = sites.KINDS
 CLIENTS = ((TOKEN, "alice"), (KEY, "carol"))
+
+
+WAYS = {
+    "1.1": "--http1.1",
+    "1.1 TLS": "--http1.1 --cacert CERT",
+    "1.1 gzip": "--http1.1 --compressed",
+    "2": "--http2-prior-knowledge",
+    "2 TLS": "--http2 --cacert CERT",
+}
+# Below a stage's directory; one is the copy in a web space.
+PROGRAM = re.compile(r"/(bin|htdocs/llm)/sluice\.f?cgi( |$)")
 
 
 def free_port():
@@ -49,15 +61,32 @@ def unprivileged():
     return None
 
 
+def make_certificate(directory):
+    """Signed by itself, for the name "localhost": cert.pem, key.pem."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        + ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        + ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+        + ["-keyout", os.path.join(directory, "key.pem")]
+        + ["-out", os.path.join(directory, "cert.pem")],
+        check=True,
+        capture_output=True,
+    )
+
+
 class Stage:
+    """`kind` is one of sites.SITES; "apache-proxy+prefork" is Apache with that MPM."""
+
     def __init__(self, kind, workers=4, config=None, up=None):
-        self.kind, self.workers = kind, workers
+        self.name, self.workers = kind, workers
+        self.kind, _, mpm = kind.partition("+")
+        self.site, self.mpm = sites.SITES[self.kind], mpm or "event"
         self.user = unprivileged()
         self.dir = tempfile.mkdtemp(prefix="sluice-", dir="/tmp")
         self.up = up or upstream.Upstream()
         self.mine = up is None
         self.procs = {}
-        self.port = None
+        self.ports, self.curls = {}, []
         try:
             self._files(config or {})
             self._start()
@@ -128,8 +157,8 @@ class Stage:
             source = os.path.join(BUILD, name)
             assert os.path.exists(source), f"{source} is missing: make it first"
             shutil.copy2(source, self.path("bin", name))
-        shutil.copytree(os.path.join(ROOT, "lighttpd"), self.path("etc", "lighttpd"))
-        shutil.copytree(os.path.join(ROOT, "apache"), self.path("etc", "sluice"))
+        for folder, name in (("lighttpd",) * 2, ("apache", "sluice"), ("examples",) * 2):
+            shutil.copytree(os.path.join(ROOT, folder), self.path("etc", name))
         doc = self.config()
         for section, value in changes.items():
             doc[section] = {**doc.get(section, {}), **value} if isinstance(value, dict) else value
@@ -141,10 +170,26 @@ class Stage:
         )
         for name, text in sites.files(self.dir, CLIENTS).items():
             self._write(name, text)
+        if self.site.htaccess:
+            self._webspace()
+        make_certificate(self.path("etc"))
         if self.user:
             for base, dirs, files in os.walk(self.dir):
                 for name in [base] + [os.path.join(base, f) for f in dirs + files]:
                     os.chown(name, self.user.pw_uid, self.user.pw_gid)
+
+    def _webspace(self):
+        """A folder of the document root, and the rest at home, outside of it."""
+        os.makedirs(self.path("home/.config"))
+        os.symlink(self.path("etc"), self.path("home/.config/sluice"))
+        os.mkdir(self.path("htdocs/llm"))
+        with open(self.path("etc/sluice", self.site.file, ".htaccess")) as f:
+            shipped = f.read()
+        for name, text in sites.webspace(self.kind, self.dir, shipped).items():
+            if text is None:
+                shutil.copy2(self.path("bin/sluice.fcgi"), self.path("htdocs/llm", name))
+            else:
+                self._write("htdocs/llm/" + name, text, 0o755)
 
     # Processes
 
@@ -173,9 +218,9 @@ class Stage:
             program = [self.path("bin/sluice.fcgi"), "-c", self.path("etc/sluice.json")]
             self._spawn("sluice", program + listen)
             wait_until(lambda: self._serves("sluice", self._socket), 10, "the gateway's socket")
-        for _ in range(3):  # the port may be taken between choosing and binding it
-            self.port = free_port()
-            text, argv = sites.main(self.kind, self.dir, self.port, self.workers)
+        for _ in range(3):  # a port may be taken between choosing and binding it
+            self.ports = {name: free_port() for name in ("port", "tls", "h2c")}
+            text, argv = sites.main(self.kind, self.dir, self.ports, self.workers, self.mpm)
             self._write("etc/main.conf", text)
             self._spawn("web", argv)
             try:
@@ -192,6 +237,10 @@ class Stage:
         if code is not None:
             raise ChildProcessError(f"{name} ended with {code}")
         return ready()
+
+    @property
+    def port(self):
+        return self.ports["port"]
 
     def listening(self):
         try:
@@ -211,9 +260,10 @@ class Stage:
 
     def gateway(self):
         """{pid: parent} of the gateway's processes, masters included."""
-        return {
-            p: s for p, s in self._processes() if self.path("bin/sluice.fcgi") in self._cmdline(p)
-        }
+        return {p: parent for p, parent in self._processes() if self._is_gateway(self._cmdline(p))}
+
+    def _is_gateway(self, cmdline):
+        return cmdline.startswith(self.dir) and PROGRAM.match(cmdline[len(self.dir) :])
 
     def pids(self):
         """The processes that serve requests."""
@@ -255,6 +305,9 @@ class Stage:
                     proc.wait(15)
                 except subprocess.TimeoutExpired:
                     proc.kill()
+        for pid in self.left():  # a server of before a restart, or the one after it
+            if self.path("etc/main.conf") in self._cmdline(pid):
+                os.kill(pid, signal.SIGTERM)
         if self.mine:
             self.up.stop()
         try:
@@ -283,6 +336,13 @@ class Stage:
     def base(self):
         return f"http://127.0.0.1:{self.port}/llm"
 
+    def url(self, tls=False, http2=False):
+        """The same for another protocol. nginx wants a port of its own for HTTP/2 without TLS."""
+        if tls:
+            return f"https://127.0.0.1:{self.ports['tls']}/llm"
+        port = self.ports["h2c" if http2 and self.site.server == "nginx" else "port"]
+        return f"http://127.0.0.1:{port}/llm"
+
     def open(self, path, body=None, headers=None, method=None, chunked=False, timeout=30):
         """Send a request and come back with the head of the answer."""
         conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
@@ -308,6 +368,18 @@ class Stage:
 
     def stream(self, text="hello", model="m1", **fields):
         return self.open("/v1/chat/completions", question(text, model, stream=True, **fields))
+
+    def curl(self, way="1.1", **fields):
+        """A stream that curl reads; `way` is one of WAYS."""
+        options = WAYS[way].replace("CERT", self.path("etc/cert.pem")).split()
+        url = self.url(tls="TLS" in way, http2=way.startswith("2")) + "/v1/chat/completions"
+        version = ["-w", "\nversion %{http_version}"]
+        self.curls.append(Curl(url, question(stream=True, **fields), *version, *options))
+        return self.curls[-1]
+
+    def close_curls(self):
+        while self.curls:
+            self.curls.pop().close()
 
     def ctl(self, *argv):
         return subprocess.run(

@@ -2,6 +2,9 @@
 
 import http.client
 import json
+import os
+import select
+import subprocess
 import threading
 import time
 from base64 import b64encode
@@ -88,6 +91,44 @@ class Live:
         self.conn.close()
 
 
+class Curl:
+    """An answer that curl reads, over any version of HTTP; `body` grows as it comes."""
+
+    def __init__(self, url, question, *options):
+        self.body = b""
+        self.proc = subprocess.Popen(
+            ["curl", "-sSN", "-H", "Content-Type: application/json", "-d", json.dumps(question)]
+            + ["-H", "Authorization: " + bearer()["Authorization"], *options, url],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def until(self, what, timeout=10):
+        """When it was there."""
+        limit = time.monotonic() + timeout
+        while what not in self.body:
+            left = max(0, limit - time.monotonic())
+            ready = select.select([self.proc.stdout], [], [], left)[0]
+            data = ready and os.read(self.proc.stdout.fileno(), 65536)
+            if not data:
+                self.close()
+                raise AssertionError(f"{what!r} did not come: {self.body!r} {self.errors!r}")
+            self.body += data
+        return time.monotonic()
+
+    def finish(self, timeout=10):
+        more, self.errors = self.proc.communicate(timeout=timeout)
+        self.body += more
+        return self.body
+
+    def close(self):
+        """curl goes away as a client does that is killed."""
+        if self.proc.poll() is None:
+            self.proc.kill()
+        if not self.proc.stdout.closed:
+            self.errors = self.proc.communicate()[1]
+
+
 def chunks(body, size=16384):
     return (body[i : i + size] for i in range(0, len(body), size))
 
@@ -98,6 +139,7 @@ class Gate:
     def __init__(self, *events, end="keep"):
         self.events, self.end, self.allowed = events, end, 0
         self.sent, self.gone = 0, threading.Event()
+        self.at = []  # when each event was sent
 
     def let(self, n=1):
         self.allowed += n
@@ -115,6 +157,7 @@ class Gate:
                 data = answers.sse([event])
                 if i == len(self.events) - 1:
                     x.finishing()
+                self.at.append(time.monotonic())
                 x.send(b"%x\r\n%s\r\n" % (len(data), data))
                 self.sent = i + 1
             x.send(b"0\r\n\r\n")

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import threading
 import time
 
@@ -37,6 +36,7 @@ def test_answer_bytes_pass_unchanged(stage):
     assert stage.chat().body == body
 
 
+@pytest.mark.cell("streams")
 def test_events_come_one_by_one(stage):
     gate = Gate(*texts(6)).let(2)
     stage.up.default(gate)
@@ -50,51 +50,11 @@ def test_events_come_one_by_one(stage):
     assert got.header("Content-Type").startswith("text/event-stream")
 
 
-def test_events_come_one_by_one_over_http2(stage):
-    gate = Gate(*texts(3)).let(2)
-    stage.up.default(gate)
-    curl = subprocess.Popen(
-        [
-            "curl",
-            "-sSN",
-            "--http2-prior-knowledge",
-            "-H",
-            bearer_line(),
-            "-H",
-            "Content-Type: application/json",
-            "-d",
-            json.dumps(question(stream=True)),
-            "-w",
-            "\nversion %{http_version}",
-            stage.base + "/v1/chat/completions",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    watchdog = threading.Timer(20, curl.kill)
-    watchdog.start()
-    try:
-        body = b""
-        for i in range(3):
-            while b"t%d" % i not in body:
-                data = os.read(curl.stdout.fileno(), 65536)
-                assert data, (body, curl.stderr.read())
-                body += data
-            assert gate.sent <= i + 2
-            gate.let()
-        gate.let(9)
-        body += curl.communicate()[0]
-        assert b"data: [DONE]\n\n" in body and body.endswith(b"version 2"), body
-    finally:
-        watchdog.cancel()
-        curl.kill()
-        curl.wait()
-
-
 def bearer_line():
     return "Authorization: " + bearer()["Authorization"]
 
 
+@pytest.mark.cell("big body")
 @pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
 @pytest.mark.parametrize("size", [200_000, 30_000_000], ids=["200kB", "30MB"])
 def test_large_bodies(stage, size, chunked):
@@ -104,12 +64,19 @@ def test_large_bodies(stage, size, chunked):
     assert stage.up.last.body == body
 
 
+@pytest.mark.cell("chunked")
+@pytest.mark.parametrize("size", [1_000, 100_000])
+def test_chunked_bodies(stage, size):
+    test_large_bodies(stage, size, True)
+
+
 def test_large_answer(stage):
     text = LETTERS * 100_000
     stage.up.default(answers.ok(text))
     assert stage.chat().json()["choices"][0]["message"]["content"] == text
 
 
+@pytest.mark.cell("big body")
 def test_body_above_our_limit_is_413_in_json(stage):
     got = stage.ask("/v1/chat/completions", long_question((32 << 20) + 1000))
     assert got.status == 413 and got.json()["error"]["message"], got
@@ -121,6 +88,7 @@ def refused_by_the_web_server(got):
     assert got.status in (401, 403) and not got.header("X-Request-Id"), got
 
 
+@pytest.mark.cell("auth")
 @pytest.mark.parametrize(
     "headers",
     [
@@ -141,6 +109,7 @@ def test_no_credentials_no_upstream(stage, headers):
     assert stage.up.count() == 0
 
 
+@pytest.mark.cell("auth")
 @pytest.mark.parametrize(
     "headers",
     [bearer(), basic(USER), {"X-Api-Key": st.TOKEN}],
@@ -151,6 +120,7 @@ def test_credentials_pass_and_stay_here(stage, headers):
     assert st.TOKEN.encode() not in stage.up.last.head and b"Basic" not in stage.up.last.head
 
 
+@pytest.mark.cell("auth")
 @pytest.mark.parametrize("path", ["/status", "/metrics", "/ui/"])
 def test_admin_pages_are_for_the_admin(stage, path):
     got = stage.ask(path, headers=basic(ADMIN))
@@ -162,6 +132,7 @@ def test_admin_pages_are_for_the_admin(stage, path):
         refused_by_the_web_server(stage.ask("//v1/.." + path, headers=headers))
 
 
+@pytest.mark.cell("auth")
 def test_healthz_is_for_anyone(stage):
     got = stage.ask("/healthz", headers={})
     assert got.status == 200 and got.json()["service"] == "sluice", got
@@ -202,6 +173,7 @@ def test_unknown_path_is_404_in_json(stage):
     assert stage.up.count() == 0
 
 
+@pytest.mark.cell("client gone")
 def test_client_leaves_a_running_stream(stage):
     events = texts(400)
     stage.up.default(answers.stream(events, how="events", gap=0.05), "up-key-solo")
@@ -213,6 +185,7 @@ def test_client_leaves_a_running_stream(stage):
     assert stage.chat(model="solo").status == 200
 
 
+@pytest.mark.cell("client gone")
 def test_client_leaves_a_silent_stream(stage):
     """Noticed at the second heartbeat at the latest."""
     gate = Gate(*texts(3)).let(2)
@@ -223,9 +196,8 @@ def test_client_leaves_a_silent_stream(stage):
     wait_until(lambda: stage.in_flight() == 0, 4, "lease free")
 
 
+@pytest.mark.needs("early gone")
 def test_client_leaves_before_the_first_byte(stage):
-    if not stage.kind.startswith("lighttpd"):
-        pytest.skip("Apache tells of a gone client only when something is written")
     stage.up.default(answers.hang(), "up-key-solo")
     body = json.dumps(question(model="solo", stream=True)).encode()
     with socket.create_connection(("127.0.0.1", stage.port)) as client:
@@ -239,6 +211,7 @@ def test_client_leaves_before_the_first_byte(stage):
     wait_until(lambda: stage.in_flight() == 0, 4, "lease free")
 
 
+@pytest.mark.needs("streams")
 def test_heartbeat(stage):
     gate = Gate(*texts(2)).let(2)
     stage.up.default(gate)
@@ -250,6 +223,7 @@ def test_heartbeat(stage):
     ), got
 
 
+@pytest.mark.needs("streams")
 def test_killed_worker(stage):
     """An error or a broken end, never a good one; the lease is free at the next pick."""
     gate = Gate(*texts(4)).let(2)

@@ -330,20 +330,6 @@ def test_sigusr1_replaces_all_workers(up, gate):
     )
 
 
-def test_elastic_pool_grows(up, gate):
-    """SPEC 2: --listen without --workers."""
-    up.default(slow(0.6))
-    g = gate(
-        workers=0,
-        pool={"max_in_flight": 0},
-        server={"workers_min": 1, "workers_spare": 1, "workers_max": 8},
-    )
-    answers = [g.open(stream=False) for _ in range(6)]
-    assert [a.finish().status for a in answers] == [200] * 6
-    assert max(a.took for a in answers) < 4
-    assert 1 < len(g.worker_pids()) <= 8
-
-
 def test_killed_at_random_moments(up, gate):
     """OPS-05 in small: others go on, counters add up, no lease stays."""
     up.default(slow(0.01))

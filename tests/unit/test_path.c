@@ -29,24 +29,55 @@ static const struct row mounts[] = {
     {"ProxyPass with ProxyFCGISetEnvIf", CHAT, "/llm", "/llm" CHAT, NULL, C, CHAT},
     {"SetHandler, a folder of that name: cut in the middle", "/chat/completions", "/llm/v1",
         "/llm" CHAT, NULL, C, CHAT},
+    {"SetHandler at the root", "/chat/completions", "/v1", CHAT, NULL, C, CHAT},
     {".htaccess [P]: cut in the middle", "/models/x", "/shost/p/v1", "/shost/p/v1/models/x", NULL,
         C, "/v1/models/x"},
     {".htaccess ^v1/(.*)", CHAT, "/shost/a/sluice.fcgi", "/shost/a" CHAT, NULL, C, CHAT},
+    {".htaccess ^v1/(.*) in the document root", CHAT, "/sluice.cgi", CHAT, NULL, C, CHAT},
     {".htaccess catch-all: only REQUEST_URI tells", NULL, "/shost/c/sluice.fcgi",
         "/shost/c/v1/models/x%20y", NULL, C, "/v1/models/x y"},
+    {".htaccess catch-all with a query", NULL, "/shost/c/sluice.fcgi",
+        "/shost/c" CHAT "?beta=true&x=/v1/models", NULL, C, CHAT},
     {".htaccess ^api/chat$", CHAT, "/shost/d/sluice.fcgi", "/shost/d/api/chat", NULL, C, CHAT},
     {"lighttpd \"/llm\"", CHAT, "/llm", "/llm" CHAT, NULL, C, CHAT},
     {"lighttpd \"\", nginx fastcgi_params", NULL, CHAT, CHAT, NULL, C, CHAT},
     {"lighttpd \"\" with an empty PATH_INFO", "", CHAT, CHAT, NULL, C, CHAT},
+    {"lighttpd \"\" below a prefix", "", "/a/b" CHAT, "/a/b" CHAT, NULL, C, CHAT},
+    {"lighttpd \"/\"", "v1/chat/completions", "/", CHAT, NULL, C, CHAT},
     {"nginx fastcgi_split_path_info", CHAT, "/llm", "/llm" CHAT, NULL, C, CHAT},
+    {"nginx fastcgi_split_path_info ^()(/.*)$", CHAT, "", CHAT, NULL, C, CHAT},
     {"only REQUEST_URI", NULL, NULL, "/llm" CHAT "?a=/status", NULL, C, CHAT},
     {"nothing at all", NULL, NULL, NULL, NULL, NO, ""},
+    {"all empty", "", "", "", "", NO, ""},
+};
+
+/* The admin routes in each of them; a "/debug/x" stands for those of two segments. */
+static const struct row admin_mounts[] = {
+    {"ScriptAlias /llm", "/status", "/llm", "/llm/status?q", NULL, A, "/status"},
+    {"ProxyPass /llm", NULL, "/llm/status", "/llm/status", NULL, A, "/status"},
+    {"ProxyPass with proxy-fcgi-pathinfo", "/llm/status", "", "/llm/status", NULL, A, "/status"},
+    {"SetHandler, a folder of that name", NULL, "/llm/status", "/llm/status", NULL, A, "/status"},
+    {"SetHandler, two segments", "/x", "/llm/debug", "/llm/debug/x", NULL, A, "/debug/x"},
+    {"SetHandler at the root, two segments", "/x", "/debug", "/debug/x", NULL, A, "/debug/x"},
+    {".htaccess [P]", "/status", "/shost/p", "/shost/p/status", NULL, A, "/status"},
+    {".htaccess ^(status|...)$", "/status", "/shost/a/sluice.fcgi", "/shost/a/status", NULL, A,
+        "/status"},
+    {".htaccess ^(status|...)$ with the mount", "/status", "/shost/a/sluice.fcgi",
+        "/shost/a/status", "/shost/a", A, "/status"},
+    {".htaccess catch-all", NULL, "/shost/c/sluice.fcgi", "/shost/c/status", NULL, NO, NULL},
+    {".htaccess catch-all with the mount", NULL, "/shost/c/sluice.fcgi", "/shost/c/status",
+        "/shost/c", NO, NULL},
+    {"lighttpd \"\"", NULL, "/status", "/status", NULL, A, "/status"},
+    {"lighttpd \"/\"", "status", "/", "/status", NULL, A, "/status"},
+    {"nginx fastcgi_split_path_info ^()(/.*)$", "/status", "", "/status", NULL, A, "/status"},
+    {"a name that holds /v1/", "/debug/v1/models", "/llm", NULL, NULL, A, "/debug/v1/models"},
 };
 
 /* SPEC.md 4.1: what is forgiven, and what is not. */
 static const struct row forgiven[] = {
     {"/v1/v1", "/v1" CHAT, "/llm", NULL, NULL, C, CHAT},
     {"/v1/v1/v1", "/v1/v1/v1/models", "", NULL, NULL, C, "/v1/models"},
+    {"/v1/v1 cut in the middle", CHAT, "/v1", NULL, NULL, C, CHAT},
     {"/v1/v1 in REQUEST_URI", NULL, NULL, "/v1" CHAT, NULL, C, CHAT},
     {"trailing slash", CHAT "/", "/llm", NULL, NULL, C, CHAT},
     {"trailing slashes", CHAT "///", "/llm", NULL, NULL, C, CHAT},
@@ -65,9 +96,19 @@ static const struct row forgiven[] = {
     {"a decoded variable is not decoded again", "/v1/models/a%2Fb", "", NULL, NULL, C,
         "/v1/models/a%2Fb"},
     {"an encoded route in a decoded variable", "/v1/chat%2Fcompletions", "", NULL, NULL, NO, NULL},
+    {"UTF-8", "/v1/models/\xc3\xa9", "/llm", NULL, NULL, C, "/v1/models/\xc3\xa9"},
+    {"UTF-8, raw", NULL, NULL, "/v1/models/%C3%A9", NULL, C, "/v1/models/\xc3\xa9"},
+    {"a plus is no blank", NULL, NULL, "/v1/models/a+b", NULL, C, "/v1/models/a+b"},
+    {"groq's SDK", "/openai" CHAT, "/llm", NULL, NULL, C, CHAT},
+    {"alibaba's SDK", "/compatible-mode" CHAT, "/llm", NULL, NULL, C, CHAT},
+    {"model with a /v1/ in its name", "/v1/models/org/v1/m", "/llm", NULL, NULL, C,
+        "/v1/models/org/v1/m"},
+    {"the last of two routes", "/v1/models" CHAT, "/llm", NULL, NULL, C, CHAT},
     {"model of many parts", "/v1/models/org/m:free@1", "/llm", NULL, NULL, C,
         "/v1/models/org/m:free@1"},
     {"model that is named like a route", "/v1/models/status", "/llm", NULL, NULL, C,
+        "/v1/models/status"},
+    {"model that is named like an admin route, cut", "/models/status", "/llm/v1", NULL, NULL, C,
         "/v1/models/status"},
     {"healthz", "/healthz", "/llm", NULL, NULL, C, "/healthz"},
     {"healthz, whole", NULL, "/a/b/healthz", NULL, NULL, C, "/healthz"},
@@ -84,6 +125,13 @@ static const struct row unknown[] = {
     {"longer word", CHAT "x", "", NULL, NULL, NO, NULL},
     {"word before", "/xv1/models", "", NULL, NULL, NO, NULL},
     {"without its /v1", "/chat/completions", "", "/chat/completions", NULL, NO, NULL},
+    {"without its /v1, below a prefix", "/chat/completions", "/llm", "/llm/chat/completions", NULL,
+        NO, "/chat/completions"},
+    {"a client's hello", "/api/hello", "/llm", NULL, NULL, NO, "/api/hello"},
+    {"a version before /v1", "/v10/chat/completions", "", NULL, NULL, NO, NULL},
+    {"v1beta", "/v1beta/models", "", NULL, NULL, NO, NULL},
+    {"just /v1", "/v1/", "/llm", NULL, NULL, NO, NULL},
+    {"healthz below /v1", "/v1/healthz", "/llm", NULL, NULL, NO, NULL},
     {"upper case", "/V1/MODELS", "", NULL, NULL, NO, NULL},
     {"above the root", "/../v1/models", "", NULL, NULL, NO, NULL},
     {"above the root, raw", NULL, NULL, "/v1/../../v1/models", NULL, NO, NULL},
@@ -108,6 +156,26 @@ static const struct row admins[] = {
     {"REQUEST_URI, by dots", NULL, "/sluice.fcgi", "/x/../status", NULL, NO, NULL},
     {"REQUEST_URI, absolute form", NULL, NULL, "http://h/status", NULL, NO, NULL},
     {"REQUEST_URI, with the mount", NULL, "/sluice.fcgi", "/llm/status", "/llm", NO, NULL},
+    {"REQUEST_URI, with the mount, encoded", NULL, "/sluice.fcgi", "/llm/%73tatus", "/llm", NO,
+        NULL},
+    {"REQUEST_URI, with a mount at the root", NULL, "/sluice.fcgi", "/status", "/", NO, NULL},
+    {"REQUEST_URI, two segments", NULL, "/sluice.fcgi", "/llm/debug/x", NULL, NO, NULL},
+    {"an encoded variable", "/%73tatus", "/llm", NULL, NULL, NO, NULL},
+    {"upper case", "/STATUS", "/llm", "/llm/STATUS", NULL, NO, NULL},
+    {"one segment more", "/status/x", "/llm", NULL, NULL, NO, NULL},
+    {"with a parameter", "/status;x", "/llm", NULL, NULL, NO, NULL},
+    {"deeper than the cut", "/x/status", "/llm", "/llm/x/status", NULL, NO, NULL},
+    {"deeper than the cut, by the healthz", "/healthz/status", "/llm", NULL, NULL, NO, NULL},
+    {"deeper than the cut, with the mount", "/x/status", "/llm", NULL, "/llm", NO, NULL},
+    {"deeper than the cut, by dots", "/x/../status", "/llm", NULL, NULL, A, "/status"},
+    {"below /v1", "/v1/status", "/llm", "/llm/v1/status", NULL, NO, NULL},
+    {"below a client's route", CHAT "/status", "/llm", NULL, NULL, NO, NULL},
+    {"below /v1, not cut", NULL, "/llm/v1/status", "/llm/v1/status", NULL, NO, NULL},
+    {"below /v1, all in PATH_INFO", "/llm/v1/x/status", "", NULL, NULL, NO, NULL},
+    {"below /v1 in SCRIPT_NAME", "/x/status", "/llm/v1", NULL, NULL, NO, NULL},
+    {"a variable says chat, REQUEST_URI status", CHAT, "/llm", "/llm/status", NULL, C, CHAT},
+    {"a variable says nothing known, REQUEST_URI status", "/x", "/llm", "/llm/status", NULL, NO,
+        "/x"},
     {"a variable says model, REQUEST_URI status", "/v1/models/x", "", "/status", NULL, C,
         "/v1/models/x"},
     {"with the mount", "/status", "/llm", "/llm/status", "/llm", A, "/status"},
@@ -122,6 +190,18 @@ static const struct row fixed[] = {
     {"mount that is the root", CHAT, "", NULL, "/", C, CHAT},
     {"/v1/v1 behind the mount", "/v1" CHAT, "/llm", NULL, "/llm", C, CHAT},
     {"a mount of two segments", CHAT, "/a/llm", NULL, "/a/llm", C, CHAT},
+    {"a mount written badly", CHAT, "/llm", NULL, "llm//", C, CHAT},
+    {"mount, the program's name from a rewrite", CHAT, "/shost/a/sluice.fcgi", "/shost/a" CHAT,
+        "/shost/a/", C, CHAT},
+    {"mount at the root, the program's name", CHAT, "/sluice.fcgi", CHAT, "/", C, CHAT},
+    {"mount, another folder's program", "/healthz", "/b/sluice.fcgi", NULL, "/a", NO, NULL},
+    {"mount, lighttpd \"\"", "", "/llm" CHAT, NULL, "/llm", C, CHAT},
+    {"mount, without its /v1", "/chat/completions", "/llm", "/llm/chat/completions", "/llm", NO,
+        "/chat/completions"},
+    {"a mount that is the /v1", "/chat/completions", "/llm/v1", NULL, "/llm/v1", C, CHAT},
+    {"a mount that is the /v1, and once more", CHAT, "/v1", NULL, "/v1/", C, CHAT},
+    {"a mount that ends in v1", "/chat/completions", "/xv1", NULL, "/xv1", NO, NULL},
+    {"a mount above the root", CHAT, "/llm", NULL, "/../llm", NO, NULL},
     {"elsewhere", CHAT, "/other", "/other" CHAT, "/llm", NO, NULL},
     {"begins alike", CHAT, "/llmx", "/llmx" CHAT, "/llm", NO, NULL},
     {"just the mount", NULL, "/llm", "/llm", "/llm", NO, NULL},
@@ -129,6 +209,13 @@ static const struct row fixed[] = {
     {"left by dots", "/../other" CHAT, "/llm", "/llm/../other" CHAT, "/llm", NO, NULL},
     {"a mount in /v1", "/healthz", "/v1", NULL, "/v1", C, "/healthz"},
 };
+
+/* The table of paths, and what the next version has. */
+static enum path_kind
+known(struct span path)
+{
+	return text_starts(path, "/debug/") ? A : endpoint_known(path);
+}
 
 static void
 check(const struct row *rows, size_t n)
@@ -138,7 +225,7 @@ check(const struct row *rows, size_t n)
 		struct path_vars vars = {text_span(r->path_info), text_span(r->script_name),
 		    text_span(r->request_uri), text_span(r->mount)};
 		char out[PATH_MAX_BYTES];
-		enum path_kind kind = path_find(&vars, endpoint_known, out);
+		enum path_kind kind = path_find(&vars, known, out);
 
 		if (kind != r->kind || (r->route != NULL && strcmp(out, r->route) != 0))
 			fail_msg("%s: got %d '%s', want %d '%s'", r->what, (int)kind, out,
@@ -172,6 +259,7 @@ test_admins(void **state)
 {
 	(void)state;
 	check(admins, NELEM(admins));
+	check(admin_mounts, NELEM(admin_mounts));
 }
 
 static void
@@ -259,6 +347,24 @@ test_normalise(void **state)
 	assert_false(path_normalise((struct span){"/a\0b", 4}, false, out));
 }
 
+static void
+test_hint(void **state)
+{
+	static const struct {
+		const char *path;
+		bool hint;
+	} hints[] = {{"/chat/completions", true}, {"/llm/models/x", true}, {"/chat", false},
+	    {"/v1/chat", false}, {"/", false}, {"", false}, {"/status", false}};
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(hints); i++) {
+		const char *text = path_hint(text_span(hints[i].path), endpoint_known);
+
+		if ((strstr(text, "/v1") != NULL) != hints[i].hint)
+			fail_msg("'%s': got '%s'", hints[i].path, text);
+	}
+}
+
 int
 main(void)
 {
@@ -270,6 +376,7 @@ main(void)
 	    cmocka_unit_test(test_fixed),
 	    cmocka_unit_test(test_long),
 	    cmocka_unit_test(test_normalise),
+	    cmocka_unit_test(test_hint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
