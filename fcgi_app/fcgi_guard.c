@@ -134,12 +134,14 @@ open_record(struct fcgi_guard *g, struct buf *out, struct why *why)
 		return FCGI_GUARD_ABORTED;
 	}
 	rc = open_ours(g, kind, why);
+	if (rc != FCGI_GUARD_MORE)
+		return rc;
 	/* libfcgi forgets the padding of a record without content */
 	g->head[6] = 0;
 	buf_add(out, g->head, sizeof g->head);
 	if (g->id == 0)
 		g->id = id;
-	return rc;
+	return FCGI_GUARD_MORE;
 }
 
 static enum fcgi_guard_rc

@@ -1,9 +1,11 @@
 /*
- * A peer's bytes, in two pieces: no more of a body is read than came, and what goes back are whole records.
+ * A peer's bytes, in two pieces, through the guard and libfcgi, which must never end the process: no more of a body is read than came, and what goes back are whole records.
  */
 #include "base/clock.h"
 #include "base/err.h"
 #include "fcgi.h"
+
+#include <fcgiapp.h>
 
 #include <string.h>
 #include <sys/socket.h>
@@ -58,7 +60,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	int pair[2];
 
 	if (fcgi == NULL) {
-		MUST(watch_open(&watch, 1000) >= 0);
+		MUST(FCGX_Init() == 0 && watch_open(&watch, 1000) >= 0);
 		fcgi = fcgi_new(&watch, clock_mono, -1);
 	}
 	if (n > MOST || socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)

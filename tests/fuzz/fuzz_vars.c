@@ -1,9 +1,8 @@
 /*
- * The variables of a web server, as FastCGI codes them: what is taken lies within the bytes; the path that comes of
- * them is normalised, and an admin's only if one of the server's own variables has it.
+ * The variables of a web server: the path that comes of them is normalised, and an admin's only if one of the server's
+ * own variables has it.
  */
 #include "base/err.h"
-#include "fcgi_params.h"
 #include "request.h"
 
 #include <stdlib.h>
@@ -13,17 +12,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
+/* One variable up to each NUL, as libfcgi gives them. */
 static void
-check_strings(char *const *params, const char *bytes, size_t n)
+split(char *bytes, size_t n, char **params, size_t max)
 {
-	const char *next = bytes;
+	size_t count = 0;
 
-	for (; *params != NULL; params++) {
-		MUST(*params >= next && *params < bytes + n);
-		next = *params + strlen(*params) + 1;
-		MUST(next <= bytes + n);
-		MUST(strchr(*params, '=') != NULL && **params != '=');
-	}
+	for (size_t at = 0; at < n && count + 1 < max; at += strlen(bytes + at) + 1)
+		params[count++] = bytes + at;
+	params[count] = NULL;
 }
 
 static void
@@ -48,21 +45,17 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	char *params[64], *copy = malloc(n + 1);
 	struct exchange x = {.params = params, .client_fd = -1};
 	struct request rq;
-	struct why why = {""};
 
 	if (copy == NULL)
 		return 0;
 	memcpy(copy, bytes, n);
-	if (fcgi_params(copy, n, params, NELEM(params), &why) == ERR_OK) {
-		check_strings(params, copy, n);
-		for (int mounted = 0; mounted < 2; mounted++) {
-			conf.server.mount = mounted ? SPAN("/llm") : SPAN("");
-			request_head(&rq, &x, &conf, SPAN("ours"));
-			MUST(rq.id.n > 0 && rq.id.n <= 128);
-			check_path(&rq, &x);
-		}
-	} else {
-		MUST(why.text[0] != '\0');
+	copy[n] = '\0';
+	split(copy, n, params, NELEM(params));
+	for (int mounted = 0; mounted < 2; mounted++) {
+		conf.server.mount = mounted ? SPAN("/llm") : SPAN("");
+		request_head(&rq, &x, &conf, SPAN("ours"));
+		MUST(rq.id.n > 0 && rq.id.n <= 128);
+		check_path(&rq, &x);
 	}
 	free(copy);
 	return 0;
