@@ -39,15 +39,37 @@ free_place(const struct crew *crew)
 }
 
 void
-crew_adopt(struct crew *crew, pid_t pid, bool busy, bool leaving)
+crew_adopt(struct crew *crew, const struct handover *from)
 {
-	int at = free_place(crew);
+	for (unsigned i = 0; i < from->n; i++) {
+		int at = free_place(crew);
 
-	if (at < 0)
-		return;
-	crew->places[at] = (struct crew_place){.pid = pid, .leaving = leaving};
-	board_set(crew->board, (unsigned)at, busy ? BOARD_BUSY : BOARD_IDLE);
-	crew->board->accepted[at] = 1; /* it was up */
+		if (at < 0)
+			return;
+		crew->places[at] = (struct crew_place){.pid = from->workers[i].pid,
+		    .leaving = from->workers[i].state == HANDOVER_LEAVING};
+		crew->board->accepted[at] = 1; /* it was up */
+		board_set(crew->board, (unsigned)at,
+		    from->workers[i].state == HANDOVER_IDLE ? BOARD_IDLE : BOARD_BUSY);
+	}
+}
+
+void
+crew_hand_over(const struct crew *crew, struct handover *to)
+{
+	to->n = 0;
+	for (unsigned i = 0; i < BOARD_PLACES; i++) {
+		const struct crew_place *place = &crew->places[i];
+
+		if (place->pid == 0)
+			continue;
+		to->workers[to->n].pid = place->pid;
+		to->workers[to->n].state = place->leaving ? HANDOVER_LEAVING
+		                           : board_get(crew->board, i) == BOARD_BUSY
+		                               ? HANDOVER_BUSY
+		                               : HANDOVER_IDLE;
+		to->n++;
+	}
 }
 
 struct size_view
@@ -59,7 +81,7 @@ crew_view(const struct crew *crew)
 		const struct crew_place *place = &crew->places[i];
 		enum board_state state = board_get(crew->board, i);
 
-		if (is_free(place) || place->leaving)
+		if (is_free(place) || place->leaving || (int)i == crew->fresh)
 			continue;
 		view.alive++;
 		view.idle += place->pid > 0 && state == BOARD_IDLE;
@@ -225,14 +247,15 @@ is_old(const struct crew *crew, unsigned number)
 static int
 next_old(struct crew *crew, struct mono_ms now)
 {
+	bool proven = crew_is_ready(crew); /* workers of this round come up */
 	int found = -1;
 
 	for (unsigned i = 0; i < BOARD_PLACES; i++) {
 		if (!is_old(crew, i))
 			continue;
-		if (crew->places[i].pid == 0 || board_get(crew->board, i) == BOARD_BUSY)
+		if (proven && (crew->places[i].pid == 0 || board_get(crew->board, i) == BOARD_BUSY))
 			tell_to_leave(crew, i, now);
-		else if (found < 0)
+		else if (found < 0 || board_get(crew->board, i) == BOARD_IDLE)
 			found = (int)i;
 	}
 	return found;
@@ -265,9 +288,11 @@ crew_roll(struct crew *crew, struct mono_ms now)
 			if (!up && crew->fresh >= 0)
 				return;
 			crew->fresh = -1;
-			if (up)
-				tell_to_leave(crew, (unsigned)old, now);
 			old = next_old(crew, now);
+			if (up && old >= 0) {
+				tell_to_leave(crew, (unsigned)old, now);
+				old = next_old(crew, now);
+			}
 			continue;
 		}
 		was_refused = now.v < crew->fork_again_at.v;

@@ -1,8 +1,9 @@
 /*
  * crew - the master's workers: starts them, knows what each is doing, replaces and dismisses them.
  *
- * A worker belongs to a round. After crew_renew() all are of an old one: busy ones are told at once to end after their
- * answer; idle ones are replaced one after the other, each told when the new one is up, so that never fewer are ready.
+ * A worker belongs to a round. After crew_renew() all are of an old one. When the first of the new round is up, busy
+ * ones are told to end after their answer; idle ones are replaced one after the other, each told when the new one is up,
+ * so that never fewer are ready.
  * A worker that ends by itself before its first request is started anew with a back-off (100 ms doubling to 5 s); any
  * other leaves its place to whoever counts next (size.h).
  *
@@ -12,6 +13,7 @@
 #define CREW_H
 
 #include "board.h"
+#include "handover.h"
 #include "size.h"
 #include "worker.h"
 
@@ -38,9 +40,12 @@ struct crew {
 };
 
 void crew_init(struct crew *crew, struct worker_job *job, struct board *board);
-/* A worker that a former image of this process has started. */
-void crew_adopt(struct crew *crew, pid_t pid, bool busy, bool leaving);
+/* Those that a former image of this process has started are of an old round. */
+void crew_adopt(struct crew *crew, const struct handover *from);
+/* Fill in `workers` and `n`. */
+void crew_hand_over(const struct crew *crew, struct handover *to);
 
+/* Without the one that is to take the place of an old one, and is not yet up. */
 struct size_view crew_view(const struct crew *crew);
 /* Processes, those that are leaving too. */
 unsigned crew_count(const struct crew *crew);

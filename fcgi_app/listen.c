@@ -4,14 +4,21 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define BACKLOG 1024 /* a short one turns bursts into errors: hosting.md 6 */
+#define LOCK_MS 2000
+#define LOCK_LOOK_MS 20
 
 bool
 listen_is(int fd)
@@ -20,6 +27,45 @@ listen_is(int fd)
 	socklen_t n = sizeof on;
 
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &n) == 0 && on != 0;
+}
+
+#define PASSED_FD 3 /* sd_listen_fds(3) */
+
+int
+listen_passed(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	int64_t number;
+
+	if (pid == NULL || fds == NULL || !text_i64(text_span(pid), getpid(), getpid(), &number) ||
+	    !text_i64(text_span(fds), 1, INT_MAX, &number) || !listen_is(PASSED_FD))
+		return -1;
+	fcntl(PASSED_FD, F_SETFD, FD_CLOEXEC);
+	return PASSED_FD;
+}
+
+/*
+ * Between the look at a stale file and the listening on a new one nobody else may do the same. -1: it cannot be locked
+ * (and then it cannot be helped), or somebody holds it for longer than any start takes.
+ */
+static int
+lock_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[sizeof((struct sockaddr_un *)NULL)->sun_path + 2] = ".";
+	int fd;
+
+	if (slash != NULL)
+		text_clean(dir, sizeof dir, (struct span){path, (size_t)(slash - path) + 1});
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int64_t waited = 0; fd >= 0 && waited < LOCK_MS; waited += LOCK_LOOK_MS) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return fd;
+		poll(NULL, 0, LOCK_LOOK_MS);
+	}
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
 
 /* Somebody listens, or a stale file that may go. */
@@ -67,19 +113,13 @@ bind_and_listen(
 	return ERR_OK;
 }
 
+/* Made with no rights for others (umask), then given its mode. */
 static enum err
-open_unix(const char *path, int *fd_out, struct why *why)
+bind_unix(const struct sockaddr_un *address, unsigned mode, int *fd_out, struct why *why)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	enum err err;
+	enum err err = clear_stale(address, why);
 	int fd;
 
-	if (strlen(path) == 0 || strlen(path) >= sizeof address.sun_path) {
-		err_why(why, "a socket path has 1 to %zu bytes", sizeof address.sun_path - 1);
-		return ERR_BAD_INPUT;
-	}
-	memcpy(address.sun_path, path, strlen(path));
-	err = clear_stale(&address, why);
 	if (err != ERR_OK)
 		return err;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -87,16 +127,37 @@ open_unix(const char *path, int *fd_out, struct why *why)
 		err_why(why, "socket: %s", strerror(errno));
 		return ERR_IO;
 	}
-	err = bind_and_listen(fd, (const struct sockaddr *)&address, sizeof address, path, why);
+	err = bind_and_listen(
+	    fd, (const struct sockaddr *)address, sizeof *address, address->sun_path, why);
 	if (err != ERR_OK)
 		return err;
-	if (chmod(path, 0660) != 0) {
-		err_why(why, "chmod '%s': %s", path, strerror(errno));
+	if (chmod(address->sun_path, (mode_t)mode) != 0) {
+		err_why(why, "chmod '%s': %s", address->sun_path, strerror(errno));
 		close(fd);
 		return ERR_IO;
 	}
 	*fd_out = fd;
 	return ERR_OK;
+}
+
+static enum err
+open_unix(const char *path, unsigned mode, int *fd_out, struct why *why)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	enum err err;
+	int lock;
+
+	if (strlen(path) == 0 || strlen(path) >= sizeof address.sun_path) {
+		err_why(why, "a socket path has 1 to %zu bytes, not %zu: '%s'",
+		    sizeof address.sun_path - 1, strlen(path), path);
+		return ERR_BAD_INPUT;
+	}
+	memcpy(address.sun_path, path, strlen(path));
+	lock = lock_directory(path);
+	err = bind_unix(&address, mode, fd_out, why);
+	if (lock >= 0)
+		close(lock);
+	return err;
 }
 
 static enum err
@@ -130,13 +191,13 @@ open_tcp(struct span host, struct span port, int *fd_out, struct why *why)
 }
 
 enum err
-listen_open(const char *address, int *fd_out, struct why *why)
+listen_open(const char *address, unsigned mode, int *fd_out, struct why *why)
 {
 	struct span a = text_span(address);
 	size_t colon = text_find(a, SPAN(":"));
 
 	if (text_starts(a, "unix:"))
-		return open_unix(address + 5, fd_out, why);
+		return open_unix(address + 5, mode, fd_out, why);
 	return open_tcp((struct span){a.p, colon}, text_from(a, colon + 1), fd_out, why);
 }
 

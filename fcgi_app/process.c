@@ -26,10 +26,30 @@ write_generation(struct txn *txn, void *arg)
 	return rc == STORE_OK ? tally_set(txn, TALLY_LOADED_MS, (uint64_t)job->loaded_at.v) : rc;
 }
 
+/* STORE_NONE: the store says something else. */
+static enum store_rc
+has_generation(struct txn *txn, void *arg)
+{
+	const struct worker_job *job = arg;
+	uint64_t generation = 0, loaded_ms = 0;
+	enum store_rc rc = tally_get(txn, TALLY_GENERATION, &generation);
+
+	if (rc == STORE_OK)
+		rc = tally_get(txn, TALLY_LOADED_MS, &loaded_ms);
+	if (rc != STORE_OK)
+		return rc;
+	return generation == job->generation && loaded_ms == (uint64_t)job->loaded_at.v
+	           ? STORE_OK
+	           : STORE_NONE;
+}
+
+/* The first worker of a pool writes; the others would only take memory and time for it. */
 void
 process_note_generation(struct process *p)
 {
-	if (p->env != NULL && env_update(p->env, write_generation, p->job) != STORE_OK)
+	if (p->env == NULL || env_view(p->env, has_generation, p->job) == STORE_OK)
+		return;
+	if (env_update(p->env, write_generation, p->job) != STORE_OK)
 		process_log(p, LOG_LEVEL_WARN, "the generation was not written", env_error(p->env));
 }
 

@@ -1,7 +1,9 @@
 #include "trust.h"
 
+#include "warm.h"
+
 #include <openssl/err.h>
-#include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -119,22 +121,6 @@ find(const struct trust *trust, struct span ca_file)
 	return NULL;
 }
 
-/* A first TLS object makes OpenSSL fetch its algorithms and load its tables: once, here. */
-static void
-warm(void)
-{
-	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-
-	if (ctx != NULL) {
-		SSL *ssl = SSL_new(ctx);
-
-		if (ssl != NULL)
-			SSL_free(ssl);
-		SSL_CTX_free(ctx);
-	}
-	ERR_clear_error();
-}
-
 /* The store of `ca_file`, if the address needs one and it is not there yet. */
 static enum err
 add(struct trust *trust, struct span address, struct span ca_file, struct why *why)
@@ -185,17 +171,20 @@ gather(const struct conf *conf, bool later, struct trust **trust_out, struct why
 enum err
 trust_load(const struct conf *conf, struct trust **trust_out, struct why *why)
 {
-	enum err err = gather(conf, false, trust_out, why);
-
-	if (err == ERR_OK && (*trust_out)->n > 0)
-		warm();
-	return err;
+	return gather(conf, false, trust_out, why);
 }
 
 enum err
 trust_later(const struct conf *conf, struct trust **trust_out, struct why *why)
 {
 	return gather(conf, true, trust_out, why);
+}
+
+void
+trust_warm(const struct trust *trust)
+{
+	for (size_t i = 0; i < trust->n; i++)
+		warm_tls(trust->entries[i].store);
 }
 
 void

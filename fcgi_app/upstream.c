@@ -129,6 +129,8 @@ set_once(struct upstream *up)
 	/* the store comes from trust.c; libcurl must not parse the certificates again */
 	SET(up, CURLOPT_CAINFO, NULL);
 	SET(up, CURLOPT_CAPATH, NULL);
+	/* libcurl would keep the store that use_store() gave to one connection, and put it under the next one's feet */
+	SET(up, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 	SET(up, CURLOPT_TCP_KEEPALIVE, 1L);
 }
 
@@ -152,6 +154,15 @@ start(struct upstream *up)
 	if (up->easy == NULL || up->multi == NULL)
 		die("libcurl does not start");
 	set_once(up);
+}
+
+void
+upstream_warm(void)
+{
+	struct upstream *up = upstream_new(NULL);
+
+	start(up);
+	upstream_free(&up);
 }
 
 void

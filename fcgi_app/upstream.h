@@ -55,6 +55,9 @@ struct upstream_end {
 	char text[160];     /* what went wrong, for people; names no host, path or key */
 };
 
+/* Before the fork: libcurl does what it does once. Nothing stays open. */
+void upstream_warm(void);
+
 /* After fork. `trust` outlives it. */
 struct upstream *upstream_new(const struct trust *trust);
 void upstream_free(struct upstream **up);

@@ -16,6 +16,7 @@ our_signals(sigset_t *set)
 	sigaddset(set, SIGHUP);
 	sigaddset(set, SIGUSR1);
 	sigaddset(set, SIGUSR2);
+	sigaddset(set, SIGRTMIN);
 }
 
 int
@@ -51,6 +52,8 @@ watch_signals(struct watch *watch, struct mono_ms now)
 			watch->reload = true;
 		} else if (info.ssi_signo == SIGUSR1) {
 			watch->replace = true;
+		} else if (info.ssi_signo == (uint32_t)SIGRTMIN) {
+			watch->restart = true;
 		} else if (!watch->stopping &&
 		           (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)) {
 			watch->stopping = true; /* a second signal does not start the drain anew */
@@ -88,7 +91,7 @@ watch_client(struct watch *watch, struct mono_ms now)
 		watch->client_gone = true;
 		return;
 	}
-	if (watch->half_closed || watch->by_hangup)
+	if (watch->half_closed)
 		return;
 	if (recv(watch->client_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0) {
 		watch->client_gone = true; /* an abort record, or a reset */

@@ -26,12 +26,13 @@ struct watch {
 	bool reload;   /* SIGHUP came */
 	bool
 	    replace; /* SIGUSR1 came: a worker ends after its running answer, a master replaces all */
+	bool restart;           /* SIGRTMIN came: a master becomes the program on disk */
 	struct mono_ms stop_by; /* while stopping: running answers end then */
 	int64_t drain_ms;
 };
 
 /*
- * SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are blocked and come by signal_fd; -1 on failure. SIGTERM and
+ * SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN are blocked and come by signal_fd; -1 on failure. SIGTERM and
  * SIGINT end a running answer within the drain.
  */
 int watch_open(struct watch *watch, int64_t drain_ms);

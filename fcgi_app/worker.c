@@ -1,6 +1,7 @@
 #include "worker.h"
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "chores.h"
 #include "fcgi.h"
 #include "process.h"
@@ -24,6 +25,7 @@ struct worker {
 	struct fcgi *fcgi;
 	int epoll_fd;
 	int64_t served;
+	bool trimmed; /* memory was given back since the last request */
 	struct mono_ms next_tick, next_complaint;
 	char conf_error[512];
 };
@@ -157,6 +159,17 @@ serve_one(struct worker *w)
 	fcgi_end(w->fcgi);
 	chores_save_hard(&w->p.serve, clock_wall());
 	w->served++;
+	w->trimmed = false;
+}
+
+/* Nothing came for a second. What the requests took and nobody needs now goes back, once. */
+static void
+rest(struct worker *w)
+{
+	if (w->trimmed)
+		return;
+	heap_trim();
+	w->trimmed = true;
 }
 
 static void
@@ -207,6 +220,8 @@ loop(struct worker *w)
 		}
 		if (w->p.watch.stopping)
 			break;
+		if (n == 0)
+			rest(w);
 		if (ready) /* when told to leave, too: nobody else was woken for this connection */
 			take_one(w);
 		tick(w);
@@ -224,7 +239,7 @@ drain_ms(const struct worker_job *job)
 int
 worker_run(struct worker_job *job)
 {
-	struct worker w = {.job = job, .p.job = job, .epoll_fd = -1};
+	struct worker w = {.job = job, .p.job = job, .epoll_fd = -1, .trimmed = true};
 
 	if (watch_open(&w.p.watch, drain_ms(job)) < 0 || !open_epoll(&w)) {
 		process_log(&w.p, LOG_LEVEL_ERROR, "the worker cannot start", "signals or epoll");

@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READERS_MAX 512 /* store.md decision 8; only the first opener's value counts */
+#define READERS_MAX 512  /* store.md decision 8; only the first opener's value counts */
+#define LOCK_BYTES 40960 /* enough for lock.mdb with READERS_MAX */
 #define TRIES_MAX 64
 #define PATH_BYTES 4096
 
@@ -128,14 +129,48 @@ sync_flags(enum map_sync sync)
 	return 0;
 }
 
+/* LMDB makes lock.mdb longer and writes into it through a map: without blocks, on a full disk, that is a SIGBUS. */
+static int
+lock_blocks(int fd)
+{
+	static const char zero[LOCK_BYTES];
+	struct stat st;
+
+	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOCK_BYTES) == 0)
+		return 0;
+	if (errno != EOPNOTSUPP && errno != ENOSYS)
+		return errno;
+	if (fstat(fd, &st) != 0)
+		return errno;
+	errno = ENOSPC; /* what a short write means */
+	return st.st_size > 0 || pwrite(fd, zero, sizeof zero, 0) == (ssize_t)sizeof zero ? 0
+	                                                                                  : errno;
+}
+
+/* Only while LMDB has it not open: closing any descriptor of it lets go of this process's locks. */
+static int
+lock_fill(const struct map *map)
+{
+	char path[PATH_BYTES];
+	int e, fd = open(path_of(map, "/lock.mdb", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return errno;
+	e = lock_blocks(fd);
+	close(fd);
+	return e;
+}
+
 static int
 handle_open(struct map *map)
 {
 	/* NOTLS: a reader slot is given back after each look, else the 513th worker would have none */
 	unsigned flags = MDB_NOTLS | sync_flags(map->sync);
 	char path[PATH_BYTES];
-	int e = mdb_env_create(&map->mdb), fd;
+	int e = lock_fill(map), fd;
 
+	if (e == 0)
+		e = mdb_env_create(&map->mdb);
 	if (e != 0)
 		return e;
 	e = mdb_env_set_maxreaders(map->mdb, READERS_MAX);

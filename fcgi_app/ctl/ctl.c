@@ -10,6 +10,8 @@
 #include "ctl/books.h"
 #include "ctl/channel_verbs.h"
 #include "ctl/check.h"
+#include "ctl/daemon.h"
+#include "ctl/doctor_run.h"
 #include "ctl/errands.h"
 #include "ctl/explain_run.h"
 #include "ctl/limits.h"
@@ -29,6 +31,14 @@ static const struct command {
         "sluicectl check"},
     {"options", check_options_run, "[--json | --example]",
         "every setting: type, default, bounds, meaning", "sluicectl options | grep cooldown"},
+    {"start", daemon_start_run,
+        "[--listen ADDR] [--workers N] [--socket-mode MODE] [--program FILE] [--json]",
+        "run a pool under your own account, unless one runs already",
+        "@reboot sluicectl -c /etc/sluice/sluice.json start"},
+    {"stop", daemon_stop_run, "[--json]", "end the pool; running answers may end first",
+        "sluicectl stop"},
+    {"restart", daemon_restart_run, "[--json]",
+        "let the running pool become the program and configuration on disk", "sluicectl restart"},
     {"status", show_status_run, "[--json]", "channels and accounts as they are now",
         "sluicectl status"},
     {"account", account_verbs_run,
@@ -55,6 +65,10 @@ static const struct command {
         "* * * * * sluicectl -c /etc/sluice/sluice.json tick"},
     {"degrade", errands_degrade_run, "[on | off | auto] [--json]",
         "refuse all requests with degrade.message, by hand", "sluicectl degrade on"},
+    {"doctor", doctor_run,
+        "[--url URL] [--token T | --user NAME[:PASSWORD]] [--ca-file FILE | --insecure] [--http2] [--long | --silence S] [--json]",
+        "what is wrong here, or through the web server, and what mends it",
+        "sluicectl doctor --url https://host/llm --token sl-..."},
     {"version", show_version_run, "[--json]", "the version of this program", "sluicectl version"},
 };
 

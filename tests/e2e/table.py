@@ -3,17 +3,21 @@
 A test says by @pytest.mark.cell("streams") for which column it counts; its row is its parameter
 `stage` or `kind`. A cell is "yes" if all its tests passed, "no" with the reason of sites.CANNOT.
 @pytest.mark.needs("silence") only skips where sites.CANNOT has it. With SLUICE_TABLE=FILE the
-table is written there, the measured delays beside it, and README.md must contain the table.
+table is written there, the measured delays beside it, and README.md must contain the table:
+
+    table.py FILE    puts it there
 """
 
 import collections
 import difflib
 import os
 import statistics
+import sys
 
 import sites
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+README = os.path.join(ROOT, "README.md")
 BEGIN, END = "<!-- made by make e2e -->\n", "<!-- end -->\n"
 
 
@@ -25,6 +29,19 @@ def row_of(item):
 
 def names(item, *markers):
     return [name for m in markers for mark in item.iter_markers(m) for name in mark.args]
+
+
+def parts():
+    """README.md: what stands before the table, the table, and the rest."""
+    with open(README) as f:
+        before, _, rest = f.read().partition(BEGIN)
+    return before, *rest.partition(END)[::2]
+
+
+def put(made):
+    before, _, after = parts()
+    with open(README, "w") as f:
+        f.write(before + BEGIN + made + END + after)
 
 
 class Table:
@@ -68,8 +85,7 @@ class Table:
         for path, text in ((self.path, made), (self.path + ".delays", self.render_delays())):
             with open(path, "w") as f:
                 f.write(text)
-        with open(os.path.join(ROOT, "README.md")) as f:
-            told = f.read().partition(BEGIN)[2].partition(END)[0]
+        told = parts()[1]
         if told != made:
             diff = difflib.unified_diff(told.splitlines(), made.splitlines(), "README.md", "made")
             self.differs = "\n".join(diff)
@@ -78,4 +94,9 @@ class Table:
     def pytest_terminal_summary(self, terminalreporter):
         if self.differs:
             terminalreporter.section("the table of set-ups in README.md differs")
-            terminalreporter.write_line(f"{self.differs}\nput {self.path} there")
+            terminalreporter.write_line(f"{self.differs}\npython3 tests/e2e/table.py {self.path}")
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1]) as made_by_e2e:
+        put(made_by_e2e.read())

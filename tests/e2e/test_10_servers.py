@@ -138,6 +138,34 @@ def test_healthz_is_for_anyone(stage):
     assert got.status == 200 and got.json()["service"] == "sluice", got
 
 
+@pytest.mark.cell("auth")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//status",
+        "/./status",
+        "/%73tatus",
+        "/healthz/../status",
+        "/healthz%2f..%2fstatus",
+        "/status/healthz",
+        "/status%3f/healthz",
+        "/sluice.cgi/status",
+        "/sluice.fcgi/status?x=/healthz",
+        "/v1/models/healthz",
+    ],
+)
+def test_no_way_around(stage, path):
+    """However a path is spelled, the door for /healthz opens nothing else."""
+    strangers = ({}, bearer(), basic(USER)) if "models" not in path else ({},)
+    wrong = (basic((ADMIN[0], "no")),) if path == "/status/healthz" else ()
+    for headers in strangers + wrong:
+        got = stage.ask(path, headers=headers)
+        assert got.status >= 400 or b'"service":"sluice"' in got.body, got
+        assert b"accounts" not in got.body and b'"m1"' not in got.body, got
+    got = stage.ask(path + "/v1/chat/completions", question(), headers={})
+    assert got.status in (400, 401, 403, 404) and stage.up.count() == 0, got
+
+
 def test_models(stage):
     got = stage.ask("/v1/models")
     assert {"m1", "solo"} <= {m["id"] for m in got.json()["data"]} and stage.up.count() == 0, got

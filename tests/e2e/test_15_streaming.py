@@ -12,7 +12,7 @@ import stage as st
 from stage import Gate, answers, texts
 from lib.upstream import wait_until
 
-PREFORK = ("apache-proxy+prefork", "apache-fcgid+prefork")
+PREFORK = ("apache-proxy+prefork", "apache-fcgid+prefork", "apache-cgid+prefork")
 EVENTS = 8
 CROWD = 100
 WAYS = [pytest.param(w, marks=pytest.mark.cell("HTTP/2") if w[0] == "2" else ()) for w in st.WAYS]
@@ -84,13 +84,9 @@ def test_client_gone(stage, way, silent):
 
 def crowd(stage, together):
     """CROWD streams, of which `together` are held until all of them run."""
-    running, most = stage.up.running, []
 
     def action(x):
-        for _ in range(2000):
-            most.append(running())
-            if max(most[-1:] + most[:1]) >= together or arrived.is_set():
-                break
+        while not arrived.is_set() and stage.up.running() < together:
             x.pause(0.01)
         arrived.set()
         answers.stream(texts(EVENTS), how="events", gap=0.02)(x)
@@ -100,7 +96,9 @@ def crowd(stage, together):
 
     def client():
         try:
-            got.append(stage.open("/v1/chat/completions", st.question(stream=True), timeout=90).finish(90))
+            got.append(
+                stage.open("/v1/chat/completions", st.question(stream=True), timeout=90).finish(90)
+            )
         except OSError as e:
             got.append(e)
 
@@ -109,15 +107,15 @@ def crowd(stage, together):
         t.start()
     for t in threads:
         t.join(120)
-    return got, max(most)
+    return got
 
 
 @pytest.mark.cell("streams")
 def test_a_hundred_at_once(stage):
     """mod_fcgid starts processes step by step; all others must run at the same time."""
     together = 1 if stage.kind in sites.FCGID else CROWD
-    got, most = crowd(stage, together)
-    assert len(got) == CROWD and most >= together
+    got = crowd(stage, together)
+    assert len(got) == CROWD, got
     for one in got:
         assert getattr(one, "status", one) == 200 and one.ended == "clean", one
         assert one.body.endswith(b"data: [DONE]\n\n"), one

@@ -21,6 +21,21 @@ AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-group
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change user, root or mounts")
 
 
+def _sanitized():
+    try:
+        with open(os.path.join(BUILD, "sluice.fcgi"), "rb") as f:
+            return b"__asan_init" in f.read()
+    except FileNotFoundError:
+        return False
+
+
+SANITIZED = _sanitized()
+
+
+# AddressSanitizer wants terabytes of addresses, /proc, threads.
+without_asan = pytest.mark.skipif(SANITIZED, reason="not under AddressSanitizer")
+
+
 def mounts(script):
     """A prefix that runs `script` in a mount namespace of its own and then becomes the rest."""
     return ["unshare", "-m", "sh", "-ec", script + '; exec "$@"', "sh"]
@@ -39,6 +54,8 @@ class Site(Pool):
     def __init__(self, conf, single=False, workers=2, allow=()):
         super().__init__(conf, 0 if single else workers, "unix", None, allow, start=False)
         self.single = single
+        if SANITIZED:  # as another user it may not look for leaks
+            self.env["ASAN_OPTIONS"] = "detect_leaks=0"
         self.program = os.path.join(self.dir, "bin", "sluice.fcgi")
         os.mkdir(os.path.join(self.dir, "bin"))
         for name in ("sluice.fcgi", "sluicectl"):
@@ -75,6 +92,10 @@ class Site(Pool):
         log = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         listener = self._socket() if self.single else None
 
+        env = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"} if env is None else env
+        if SANITIZED:
+            env = {**env, "ASAN_OPTIONS": "detect_leaks=0"}
+
         def child():
             if before:
                 before()
@@ -86,7 +107,7 @@ class Site(Pool):
             stdin=listener or subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"} if env is None else env,
+            env=env,
             cwd=cwd or self.dir,
             preexec_fn=child,
         )

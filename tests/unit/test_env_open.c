@@ -162,6 +162,17 @@ use_and_close(void *arg)
 	return 0;
 }
 
+static int
+use_and_drop(void *arg)
+{
+	struct env *env = store_dir_open(arg);
+
+	if (env == NULL || up(env, key_n(1)) != STORE_OK)
+		return 1;
+	env_drop(&env);
+	return env == NULL ? 0 : 1;
+}
+
 static void
 ends_and_boots(void **state)
 {
@@ -173,6 +184,8 @@ ends_and_boots(void **state)
 	} rows[] = {
 	    {"killed, same boot", use_and_die, false, true},
 	    {"closed, same boot", use_and_close, false, true},
+	    {"dropped, same boot", use_and_drop, false, true},
+	    {"dropped, reboot", use_and_drop, true, false},
 	    {"killed, reboot", use_and_die, true, false},
 	    {"closed, reboot", use_and_close, true, true},
 	};

@@ -30,11 +30,47 @@ test_param(void **state)
 	memory_release(&m);
 }
 
+static void
+test_length(void **state)
+{
+	static const struct {
+		const char *variable;
+		int64_t want;
+	} rows[] = {
+	    {"CONTENT_LENGTH=0", 0},
+	    {"CONTENT_LENGTH=42", 42},
+	    {"CONTENT_LENGTH= 42 ", 42},
+	    {"CONTENT_LENGTH=9223372036854775807", INT64_MAX},
+	    {"CONTENT_LENGTH=9223372036854775808", -1},
+	    {"CONTENT_LENGTH=99999999999999999999", -1},
+	    {"CONTENT_LENGTH=-1", -1},
+	    {"CONTENT_LENGTH=0x10", -1},
+	    {"CONTENT_LENGTH=1e3", -1},
+	    {"CONTENT_LENGTH=4 2", -1},
+	    {"CONTENT_LENGTH=", -1},
+	    {"HTTP_CONTENT_LENGTH=7", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(rows); i++) {
+		const char *const params[] = {rows[i].variable, NULL};
+		struct memory m;
+		int64_t got;
+
+		memory_init(&m, params, SPAN(""));
+		got = exchange_length(&m.x);
+		if (got != rows[i].want)
+			fail_msg("%s: got %lld", rows[i].variable, (long long)got);
+		memory_release(&m);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_param),
+	    cmocka_unit_test(test_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ test_refused(void **state)
 	for (size_t i = 0; i < NELEM(cases); i++) {
 		struct why why = {""};
 		int fd = -7;
-		enum err err = listen_open(cases[i].address, &fd, &why);
+		enum err err = listen_open(cases[i].address, LISTEN_MODE, &fd, &why);
 
 		if (err != cases[i].err || fd != -7 || why.text[0] == '\0')
 			fail_msg("'%s': %d, fd %d, %s", cases[i].address, (int)err, fd, why.text);
@@ -70,7 +70,7 @@ test_unix(void **state)
 	int fd, second = -7, client;
 
 	snprintf(address, sizeof address, "unix:%s/s.sock", dir->path);
-	assert_int_equal(listen_open(address, &fd, &why), ERR_OK);
+	assert_int_equal(listen_open(address, LISTEN_MODE, &fd, &why), ERR_OK);
 	assert_true(listen_is(fd));
 	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	assert_int_equal(stat(path, &st), 0);
@@ -82,7 +82,7 @@ test_unix(void **state)
 	assert_int_equal(listen_own(address, getuid(), getgid(), &why), ERR_OK);
 
 	/* somebody listens there: hands off */
-	assert_int_equal(listen_open(address, &second, &why), ERR_IO);
+	assert_int_equal(listen_open(address, LISTEN_MODE, &second, &why), ERR_IO);
 	assert_int_equal(second, -7);
 	assert_non_null(strstr(why.text, "listens"));
 	client = connect_unix(path);
@@ -91,7 +91,7 @@ test_unix(void **state)
 
 	close(fd); /* as kill -9 leaves it */
 	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(listen_open(address, &fd, &why), ERR_OK);
+	assert_int_equal(listen_open(address, LISTEN_MODE, &fd, &why), ERR_OK);
 	client = connect_unix(path);
 	assert_true(client >= 0);
 	close(client);
@@ -115,14 +115,14 @@ test_not_a_socket(void **state)
 	f = fopen(address + 5, "w");
 	assert_non_null(f);
 	fclose(f);
-	assert_int_equal(listen_open(address, &fd, &why), ERR_IO);
+	assert_int_equal(listen_open(address, LISTEN_MODE, &fd, &why), ERR_IO);
 	assert_non_null(strstr(why.text, "no socket"));
 	assert_int_equal(stat(address + 5, &st), 0);
 	assert_true(S_ISREG(st.st_mode));
 	/* a symbolic link is not followed */
 	snprintf(address, sizeof address, "unix:%s/link", dir->path);
 	assert_int_equal(symlink("/tmp/nowhere.sock", address + 5), 0);
-	assert_int_equal(listen_open(address, &fd, &why), ERR_IO);
+	assert_int_equal(listen_open(address, LISTEN_MODE, &fd, &why), ERR_IO);
 	assert_int_equal(fd, -7);
 }
 
@@ -149,15 +149,15 @@ test_tcp(void **state)
 
 	(void)state;
 	snprintf(address, sizeof address, "127.0.0.1:%d", free_port());
-	assert_int_equal(listen_open(address, &fd, &why), ERR_OK);
+	assert_int_equal(listen_open(address, LISTEN_MODE, &fd, &why), ERR_OK);
 	assert_true(listen_is(fd));
-	assert_int_equal(listen_open(address, &second, &why), ERR_IO);
+	assert_int_equal(listen_open(address, LISTEN_MODE, &second, &why), ERR_IO);
 	assert_non_null(strstr(why.text, "127.0.0.1"));
 	assert_int_equal(listen_own(address, 1, 1, &why), ERR_OK); /* no file to own */
 	listen_remove(address);
 	close(fd);
 	snprintf(address, sizeof address, "127.9.8.7:%d", free_port());
-	assert_int_equal(listen_open(address, &fd, &why), ERR_OK);
+	assert_int_equal(listen_open(address, LISTEN_MODE, &fd, &why), ERR_OK);
 	close(fd);
 }
 
