@@ -53,6 +53,12 @@ short watch_client_events(const struct watch *watch);
 void watch_begin(struct watch *watch, int client_fd);
 /* Wait, but not longer than until the client has gone or the drain is over. */
 void watch_sleep(struct watch *watch, int64_t ms, struct mono_ms (*clock)(void));
+/*
+ * Wait until `fd` is ready for `events` (poll's), taking signals. False with errno: EAGAIN it is `until`, ECANCELED the
+ * drain is over.
+ */
+bool watch_wait(
+    struct watch *watch, int fd, short events, struct mono_ms until, struct mono_ms (*clock)(void));
 /* The drain is over: running answers must end now. */
 bool watch_must_end(const struct watch *watch, struct mono_ms now);
 
