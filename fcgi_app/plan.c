@@ -32,7 +32,7 @@ is_repeated(const struct conf *conf, size_t first, size_t i)
 static bool
 speaks(const struct conf *conf, size_t channel, unsigned wires)
 {
-	return (PLAN_WIRE(conf->channels[channel].wire) & wires) != 0;
+	return (ROUTE_WIRE(conf->channels[channel].wire) & wires) != 0;
 }
 
 /* What a fallback channel calls this model. False: it does not serve it. */

@@ -18,12 +18,10 @@
 
 #include "store/breaker.h"
 
-#define PLAN_WIRE(wire) (1U << (wire)) /* of enum provider_wire */
-
 struct plan {
 	const struct conf *conf;
 	struct route first;
-	unsigned wires; /* PLAN_WIRE bits that the request can use */
+	unsigned wires; /* ROUTE_WIRE bits that the request can use */
 	size_t
 	    step; /* how far it looked: 0 nowhere, 1 the first channel, 1 + i the i-th fallback */
 	size_t visited;    /* channels that plan_next() gave */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define CHANNELS 5 /* a to e */
-#define CHAT PLAN_WIRE(WIRE_CHAT)
-#define MESSAGES PLAN_WIRE(WIRE_MESSAGES)
+#define CHAT ROUTE_WIRE(WIRE_CHAT)
+#define MESSAGES ROUTE_WIRE(WIRE_MESSAGES)
 
 /* A configuration in letters. Models: a pattern per channel; targets: channel=name. */
 struct small {

@@ -51,7 +51,7 @@ test_route(void **state)
 	(void)state;
 	for (size_t i = 0; i < NELEM(cases); i++) {
 		struct route route = {.channel = SIZE_MAX};
-		bool found = route_find(conf, text_span(cases[i].model), WIRE_CHAT, &route);
+		bool found = route_find(conf, text_span(cases[i].model), ROUTE_WIRE(WIRE_CHAT), &route);
 
 		if (found != (cases[i].channel != NULL))
 			fail_msg("%s: found %d", cases[i].what, found);
@@ -73,9 +73,9 @@ test_nobody(void **state)
 	struct route route;
 
 	(void)state;
-	assert_false(route_find(conf, SPAN("glm-4"), WIRE_CHAT, &route));
-	assert_false(route_find(conf, SPAN("gpt-4"), WIRE_MESSAGES, &route));
-	assert_true(route_find(conf, SPAN("gpt-4"), WIRE_CHAT, &route));
+	assert_false(route_find(conf, SPAN("glm-4"), ROUTE_WIRE(WIRE_CHAT), &route));
+	assert_false(route_find(conf, SPAN("gpt-4"), ROUTE_WIRE(WIRE_MESSAGES), &route));
+	assert_true(route_find(conf, SPAN("gpt-4"), ROUTE_WIRE(WIRE_CHAT), &route));
 	conf_free(&conf);
 }
 
