@@ -100,6 +100,19 @@ plan_next(struct plan *plan, const enum breaker_answer *answers)
 	return true;
 }
 
+int64_t
+plan_max_output(const struct plan *plan)
+{
+	const struct conf_model *entry = plan->first.entry;
+
+	for (size_t i = 0; entry != NULL && i < entry->ntargets; i++)
+		if (entry->targets[i].channel == plan->channel &&
+		    text_equal(entry->targets[i].model, plan->model))
+			return entry->targets[i].max_output;
+	entry = conf_model(plan->conf, plan->model);
+	return entry == NULL ? 0 : entry->max_output;
+}
+
 bool
 plan_more(const struct plan *plan, const enum breaker_answer *answers)
 {

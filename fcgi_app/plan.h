@@ -47,6 +47,9 @@ enum plan_pass {
 enum plan_pass plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t step,
     size_t *channel_out, struct span *model_out);
 
+/* Tokens that the model may write there at most; 0 = unknown. */
+int64_t plan_max_output(const struct plan *plan);
+
 /* Would plan_next() find one? */
 bool plan_more(const struct plan *plan, const enum breaker_answer *answers);
 /* Back to the first channel, to wait there or to try who rests: the chain is used up. */

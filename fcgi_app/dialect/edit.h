@@ -29,12 +29,11 @@ bool edit_stream(const struct dialect_request *request, struct edit *edit_out);
  * Quirks of hosts, edit_quirk.c.
  *
  * A top-level member goes, with a comma beside it. False: it is not there. List such an edit behind
- * those that insert.
+ * those that insert, and not two of them: they might want the same comma.
  */
-bool edit_remove(const struct dialect_request *request, const char *name, struct edit *edit_out);
+bool edit_remove(struct span body, const char *name, struct edit *edit_out);
 /* A top-level member gets another name. */
-bool edit_rename(const struct dialect_request *request, const char *from, const char *to,
-    struct edit *edit_out);
+bool edit_rename(struct span body, const char *from, const char *to, struct edit *edit_out);
 /*
  * "role": "developer" becomes "system" in a list of messages. How many there are; the first `most`
  * of them are put into edits_out.

@@ -19,13 +19,13 @@ is_blank(char c)
 }
 
 bool
-edit_remove(const struct dialect_request *request, const char *name, struct edit *edit_out)
+edit_remove(struct span body, const char *name, struct edit *edit_out)
 {
-	struct span body = text_trim(request->body), key;
+	struct span key;
 	struct scan_value value;
 	const char *from, *to;
 
-	if (!find_member(body, name, &key, &value))
+	if (!find_member(text_trim(body), name, &key, &value))
 		return false;
 	from = key.p;
 	to = value.raw.p + value.raw.n;
@@ -45,13 +45,12 @@ edit_remove(const struct dialect_request *request, const char *name, struct edit
 }
 
 bool
-edit_rename(
-    const struct dialect_request *request, const char *from, const char *to, struct edit *edit_out)
+edit_rename(struct span body, const char *from, const char *to, struct edit *edit_out)
 {
 	struct span key;
 	struct scan_value value;
 
-	if (!find_member(text_trim(request->body), from, &key, &value))
+	if (!find_member(text_trim(body), from, &key, &value))
 		return false;
 	/* the quotes stay */
 	*edit_out = (struct edit){{key.p + 1, key.n - 2}, text_span(to)};

@@ -17,6 +17,7 @@ static const struct field {
     FIELD("stream_options.include_usage", include_usage),
     FIELD("max_tokens", max_tokens),
     FIELD("max_completion_tokens", max_completion_tokens),
+    FIELD("max_output_tokens", max_output_tokens),
     FIELD("n", n),
     FIELD("user", user),
     FIELD("messages", messages),

@@ -25,7 +25,7 @@ struct dialect_request {
 	struct scan_value stream_options; /* object, null; checked where the dialect has it */
 	struct scan_value
 	    include_usage; /* in stream_options: true, false, null; checked likewise */
-	struct scan_value max_tokens, max_completion_tokens, n, user;
+	struct scan_value max_tokens, max_completion_tokens, max_output_tokens, n, user;
 	struct scan_value messages, prompt, input; /* as the dialect's check() wants them */
 	/* keys of a session and of a task */
 	struct scan_value metadata_conversation_id, metadata_conversation_id_camel;
