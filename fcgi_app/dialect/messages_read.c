@@ -213,44 +213,64 @@ read_output(struct messages_reader *r, const char *name, const struct scan_value
 	return err == ERR_OK ? read_format(r, &place, &m[1]) : err;
 }
 
+enum { TYPE, NAME, DESCRIPTION, SCHEMA, STRICT, CACHE, TOOL__MAX };
+
+static const char *const tool_names[TOOL__MAX] = {
+    [TYPE] = "type",
+    [NAME] = "name",
+    [DESCRIPTION] = "description",
+    [SCHEMA] = "input_schema",
+    [STRICT] = "strict",
+    [CACHE] = "cache_control",
+};
+
+/* A tool that the client runs. */
+static enum err
+read_function(struct messages_reader *r, const struct messages_place *place, struct span raw,
+    struct form_tool *tool)
+{
+	struct scan_value m[TOOL__MAX];
+
+	messages_place_pick(r, raw, tool_names, m, TOOL__MAX, "tools");
+	if (messages_place_text(
+	        r, place, "description", &m[DESCRIPTION], false, &tool->description) != ERR_OK)
+		return ERR_BAD_INPUT;
+	if (tool->name.n == 0)
+		return messages_place_refuse(r, place, "name", "is missing");
+	if (m[SCHEMA].type != SCAN_OBJECT && m[SCHEMA].type != SCAN_ABSENT)
+		return messages_place_refuse(r, place, "input_schema", "must be an object");
+	tool->schema = m[SCHEMA].raw;
+	if (m[STRICT].type == SCAN_TRUE || m[STRICT].type == SCAN_FALSE)
+		tool->strict = m[STRICT].type == SCAN_TRUE ? FORM_TRUE : FORM_FALSE;
+	return ERR_OK;
+}
+
 static enum err
 read_tool(struct messages_reader *r, const struct messages_place *place, const struct scan_value *v)
 {
-	enum { TYPE, NAME, DESCRIPTION, SCHEMA, STRICT, CACHE, TOOL__MAX };
-	static const char *const members[TOOL__MAX] = {
-	    "type", "name", "description", "input_schema", "strict", "cache_control"};
 	struct scan_value m[TOOL__MAX];
 	struct form_tool tool = {.kind = FORM_FUNCTION};
 	struct span type;
-	bool hosted;
+	enum err err = ERR_OK;
 
 	if (v->type != SCAN_OBJECT)
 		return messages_place_refuse(r, place, NULL, "must be a tool object");
-	messages_place_pick(r, v->raw, members, m, TOOL__MAX, NULL);
+	messages_place_pick(r, v->raw, tool_names, m, TOOL__MAX, NULL);
 	if (messages_place_text(r, place, "type", &m[TYPE], false, &type) != ERR_OK ||
-	    messages_place_text(r, place, "name", &m[NAME], false, &tool.name) != ERR_OK ||
-	    messages_place_text(
-	        r, place, "description", &m[DESCRIPTION], false, &tool.description) != ERR_OK)
+	    messages_place_text(r, place, "name", &m[NAME], false, &tool.name) != ERR_OK)
 		return ERR_BAD_INPUT;
-	hosted = type.n > 0 && !text_is(type, "custom");
 	if (m[CACHE].type == SCAN_OBJECT)
 		tool.cache_control = m[CACHE].raw;
-	if (hosted) {
+	if (type.n > 0 && !text_is(type, "custom")) {
 		tool.kind = FORM_HOSTED;
 		tool.raw = v->raw;
 		tool.hosted = type;
 	} else {
-		messages_place_pick(r, v->raw, members, m, TOOL__MAX, "tools");
-		if (tool.name.n == 0)
-			return messages_place_refuse(r, place, "name", "is missing");
-		if (m[SCHEMA].type != SCAN_OBJECT && m[SCHEMA].type != SCAN_ABSENT)
-			return messages_place_refuse(r, place, "input_schema", "must be an object");
-		tool.schema = m[SCHEMA].raw;
-		if (m[STRICT].type == SCAN_TRUE || m[STRICT].type == SCAN_FALSE)
-			tool.strict = m[STRICT].type == SCAN_TRUE ? FORM_TRUE : FORM_FALSE;
+		err = read_function(r, place, v->raw, &tool);
 	}
-	*form_add_tool(r->arena, r->form, tool.kind) = tool;
-	return ERR_OK;
+	if (err == ERR_OK)
+		*form_add_tool(r->arena, r->form, tool.kind) = tool;
+	return err;
 }
 
 static enum err
