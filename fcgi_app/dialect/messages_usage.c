@@ -34,7 +34,9 @@ read_written(const struct scan_value v[USAGE__MAX], struct dialect_usage *usage)
 
 	if (figure(&v[WRITE], &usage->cache_write))
 		return;
-	if (figure(&v[WRITE_5M], &short_lived) | figure(&v[WRITE_1H], &long_lived))
+	figure(&v[WRITE_5M], &short_lived);
+	figure(&v[WRITE_1H], &long_lived);
+	if (short_lived + long_lived > 0)
 		usage->cache_write = short_lived + long_lived;
 }
 

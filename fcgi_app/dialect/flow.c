@@ -1,0 +1,13 @@
+#include "dialect/flow.h"
+
+const struct flow_wire flow_wires[FORM_WIRE__MAX] = {
+    [FORM_MESSAGES] =
+        {
+            .dialect = &dialect_messages,
+            .read = form_read_messages,
+            .write = form_write_messages,
+            .reader = &flow_read_messages,
+            .writer = &flow_write_messages,
+            .answer = flow_answer_messages,
+        },
+};
