@@ -2,6 +2,8 @@
 
 #include "dialect/chat_parts.h"
 
+#include <stdio.h>
+
 struct span
 chat_answer_id(const struct flow_job *job, struct span upstream)
 {
@@ -69,19 +71,13 @@ void
 chat_answer_seal(struct emit *e, struct span seal, bool redacted, size_t first, size_t end)
 {
 	char id[64];
-	struct buf text;
 
-	buf_init(&text, sizeof id);
-	if (redacted)
-		buf_z(&text, CHAT_PARTS_REDACTED);
-	else
-		buf_print(&text, "text-%zu-%zu", first, end);
+	snprintf(id, sizeof id, "text-%zu-%zu", first, end);
 	emit_object(e, NULL);
 	emit_z(e, "type", "reasoning.encrypted");
 	emit_text(e, "data", seal);
-	emit_text(e, "id", buf_text(&text));
+	emit_z(e, "id", redacted ? CHAT_PARTS_REDACTED : id);
 	emit_end(e);
-	buf_release(&text);
 }
 
 void
