@@ -1,6 +1,9 @@
 #include "dialect/chat_answer.h"
 
 #include "dialect/chat_parts.h"
+#include "dialect/seal.h"
+
+#include <stdio.h>
 
 struct span
 chat_answer_id(const struct flow_job *job, struct span upstream)
@@ -68,20 +71,24 @@ chat_answer_usage(struct emit *e, const char *key, const struct dialect_usage *u
 void
 chat_answer_seal(struct emit *e, struct span seal, bool redacted, size_t first, size_t end)
 {
+	struct seal own = seal_open(seal);
+	struct scan_value detail;
+	struct span none;
+	size_t at = 0;
 	char id[64];
-	struct buf text;
 
-	buf_init(&text, sizeof id);
-	if (redacted)
-		buf_z(&text, CHAT_PARTS_REDACTED);
-	else
-		buf_print(&text, "text-%zu-%zu", first, end);
+	/* a host of this wire made it: its details go as they came */
+	if (own.marked && own.wire == FORM_CHAT) {
+		while (scan_next(own.payload, &at, &none, &detail))
+			emit_raw(e, NULL, detail.raw);
+		return;
+	}
+	snprintf(id, sizeof id, "text-%zu-%zu", first, end);
 	emit_object(e, NULL);
 	emit_z(e, "type", "reasoning.encrypted");
 	emit_text(e, "data", seal);
-	emit_text(e, "id", buf_text(&text));
+	emit_z(e, "id", redacted ? CHAT_PARTS_REDACTED : id);
 	emit_end(e);
-	buf_release(&text);
 }
 
 void

@@ -20,7 +20,8 @@ const char *chat_answer_finish(enum flow_finish finish);
 
 void chat_answer_usage(struct emit *e, const char *key, const struct dialect_usage *usage);
 
-/* An element of reasoning_details: the seal, and which bytes of reasoning_content it belongs to. */
+/* Elements of reasoning_details: the seal, and which bytes of reasoning_content it belongs to; or what
+ * a host of this wire sent. */
 void chat_answer_seal(struct emit *e, struct span seal, bool redacted, size_t first, size_t end);
 
 /* An element of annotations. */

@@ -34,7 +34,9 @@ read_written(const struct scan_value v[USAGE__MAX], struct dialect_usage *usage)
 
 	if (figure(&v[WRITE], &usage->cache_write))
 		return;
-	if (figure(&v[WRITE_5M], &short_lived) | figure(&v[WRITE_1H], &long_lived))
+	figure(&v[WRITE_5M], &short_lived);
+	figure(&v[WRITE_1H], &long_lived);
+	if (short_lived + long_lived > 0)
 		usage->cache_write = short_lived + long_lived;
 }
 
@@ -52,8 +54,7 @@ read_prompt(const struct scan_value v[USAGE__MAX], struct dialect_usage *usage)
 	read_written(v, usage);
 	if (input < 0 && usage->cached <= 0 && usage->cache_write <= 0)
 		return seen;
-	usage->prompt =
-	    positive(input) + positive(usage->cached) + positive(usage->cache_write);
+	usage->prompt = positive(input) + positive(usage->cached) + positive(usage->cache_write);
 	return true;
 }
 
@@ -73,7 +74,8 @@ messages_usage(const struct scan_value *object, struct dialect_usage *usage)
 	if (scan_run(plan, object->raw, v, NULL) != ERR_OK)
 		return; /* was part of a document that could be read */
 	seen = read_prompt(v, usage);
-	seen |= figure(&v[OUTPUT], &usage->completion) || figure(&v[COMPLETION], &usage->completion);
+	seen |=
+	    figure(&v[OUTPUT], &usage->completion) || figure(&v[COMPLETION], &usage->completion);
 	figure(&v[THINKING], &usage->reasoning);
 	usage->seen |= seen;
 }
