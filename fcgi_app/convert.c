@@ -54,31 +54,42 @@ apply(struct convert *c, struct edit *edits, size_t n)
 	c->way.body = buf_text(out);
 }
 
-/* The bytes for the upstream: the client's, with only the edited values replaced. */
-static void
-edit_body(struct convert *c, const struct convert_target *target)
+/* What every host gets of the client's bytes: the model's name, and what a stream needs. */
+static size_t
+edit_wishes(const struct convert *c, struct span model, struct edit *edits)
 {
 	const struct request *rq = c->rq;
-	const struct conf_channel *channel = target->channel;
-	bool has_options = rq->endpoint->dialect->usage_option;
+	size_t n = 0;
+
+	if (rq->model.n > 0 && !text_equal(model, rq->model))
+		edits[n++] = edit_model(c->arena, &rq->read, model);
+	if (c->way.stream && !rq->stream)
+		n += edit_stream(&rq->read, &edits[n]);
+	if (c->way.stream && rq->endpoint->dialect->usage_option &&
+	    !c->way.channel->quirks.no_stream_options)
+		n += edit_usage(&rq->read, &edits[n]);
+	return n;
+}
+
+/* The bytes for the upstream: the client's, with only the edited values replaced. */
+static void
+edit_body(struct convert *c, struct span model)
+{
+	const struct request *rq = c->rq;
+	const struct conf_channel *channel = c->way.channel;
 	bool chat = rq->endpoint->converts && rq->endpoint->wire == FORM_CHAT;
 	bool roles = chat && channel->quirks.developer_as_system;
-	size_t nroles = roles ? edit_roles(&rq->read.messages, NULL, 0) : 0, n = 0;
+	size_t nroles = roles ? edit_roles(&rq->read.messages, NULL, 0) : 0, n;
 	struct edit *edits = arena_alloc(c->arena, (nroles + EDITS_FIXED) * sizeof *edits);
 
 	c->way.body = rq->read.body;
-	if (rq->model.n > 0 && !text_equal(target->model, rq->model))
-		edits[n++] = edit_model(c->arena, &rq->read, target->model);
-	if (c->way.stream && !rq->stream)
-		n += edit_stream(&rq->read, &edits[n]);
-	if (c->way.stream && has_options && !channel->quirks.no_stream_options)
-		n += edit_usage(&rq->read, &edits[n]);
-	if (roles)
+	n = edit_wishes(c, model, edits);
+	if (nroles > 0)
 		n += edit_roles(&rq->read.messages, &edits[n], nroles);
 	if (chat)
 		n += edit_limit(&rq->read, channel->quirks.max_tokens, &edits[n]);
 	apply(c, edits, n);
-	if (has_options && channel->quirks.no_stream_options &&
+	if (rq->endpoint->dialect->usage_option && channel->quirks.no_stream_options &&
 	    edit_remove(c->way.body, "stream_options", edits))
 		apply(c, edits, 1);
 }
@@ -170,6 +181,6 @@ convert_aim(struct convert *c, const struct convert_target *target, struct why *
 		c->way.dialect = flow_wires[wire].dialect;
 	if (!c->way.same)
 		return write_body(c, target, why);
-	edit_body(c, target);
+	edit_body(c, target->model);
 	return ERR_OK;
 }

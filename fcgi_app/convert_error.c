@@ -14,10 +14,11 @@ code_of(const struct convert *c, const struct convert_error *error, const struct
 
 	if (error->context_length)
 		return "context_length_exceeded";
-	if (object != NULL && (json_text(object, "code", &code) ||
-	                          json_text(object, "details.error_code", &code)))
+	if (object == NULL)
+		return error->code[0] == '\0' ? NULL : error->code;
+	if (json_text(object, "code", &code) || json_text(object, "details.error_code", &code))
 		return arena_z(c->arena, code);
-	return error->code[0] == '\0' ? NULL : error->code;
+	return NULL;
 }
 
 void

@@ -446,7 +446,10 @@ upstream_finish(struct upstream *up)
 	end.transport = transport_of(up, status != 0, end.reused);
 	if (up->code != CURLE_OK)
 		snprintf(end.text, sizeof end.text, "%s", curl_easy_strerror(up->code));
+	/* on HTTP/2 libcurl would keep the connection, and tell the host only with the next request */
+	SET(up, CURLOPT_FORBID_REUSE, up->done ? 0L : 1L);
 	curl_multi_remove_handle(up->multi, up->easy);
+	SET(up, CURLOPT_FORBID_REUSE, 0L);
 	curl_slist_free_all(up->headers);
 	up->headers = NULL;
 	if (up->resolved != NULL) {
