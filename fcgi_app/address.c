@@ -54,7 +54,8 @@ classic_root(struct span base)
 }
 
 static char *
-classic(struct arena *arena, struct span base, struct span query, struct span path, struct span model)
+classic(
+    struct arena *arena, struct span base, struct span query, struct span path, struct span model)
 {
 	struct span root = classic_root(base);
 	struct span name = text_from(base, root.n + sizeof DEPLOYMENTS); /* with its slash */
@@ -63,13 +64,15 @@ classic(struct arena *arena, struct span base, struct span query, struct span pa
 	    root,
 	    text_ends(root, "/openai") ? SPAN("") : SPAN("/openai"),
 	    is_of_resource(path) ? SPAN("") : SPAN(DEPLOYMENTS "/"),
-	    is_of_resource(path) ? SPAN("") : name.n > 0 ? name : segment(arena, model),
+	    is_of_resource(path) ? SPAN("")
+	    : name.n > 0         ? name
+	                         : segment(arena, model),
 	    path,
 	    SPAN("?"),
 	    query,
-	    has_version      ? SPAN("")
+	    has_version    ? SPAN("")
 	    : query.n == 0 ? SPAN(API_VERSION)
-	                     : SPAN("&" API_VERSION),
+	                   : SPAN("&" API_VERSION),
 	};
 
 	return arena_join(arena, parts, NELEM(parts));
@@ -87,16 +90,16 @@ azure(struct arena *arena, struct span url, struct span path, struct span model)
 	if (text_find(own, SPAN(DEPLOYMENTS)) < own.n ||
 	    (text_find(query, SPAN("api-version=")) < query.n && !text_ends(base, "/v1")))
 		return classic(arena, base, query, path, model);
-	root = own.n <= 1                    ? SPAN("/openai/v1")
+	root = own.n <= 1                   ? SPAN("/openai/v1")
 	       : text_ends(base, "/openai") ? SPAN("/v1")
-	                                     : SPAN("");
-	return arena_join(arena,
-	    (struct span[]){base, root, path, query.n > 0 ? SPAN("?") : SPAN(""), query}, 5);
+	                                    : SPAN("");
+	return arena_join(
+	    arena, (struct span[]){base, root, path, query.n > 0 ? SPAN("?") : SPAN(""), query}, 5);
 }
 
 char *
-address_join(struct arena *arena, const struct conf_channel *channel, const char *path,
-    struct span model)
+address_join(
+    struct arena *arena, const struct conf_channel *channel, const char *path, struct span model)
 {
 	if (channel->provider->id == PROVIDER_AZURE)
 		return azure(arena, channel->base_url, text_span(path), model);

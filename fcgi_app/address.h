@@ -16,7 +16,7 @@
 #include "conf/conf.h"
 
 /* `path` begins with a slash. */
-char *address_join(struct arena *arena, const struct conf_channel *channel, const char *path,
-    struct span model);
+char *address_join(
+    struct arena *arena, const struct conf_channel *channel, const char *path, struct span model);
 
 #endif

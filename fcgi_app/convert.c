@@ -173,8 +173,7 @@ convert_aim(struct convert *c, const struct convert_target *target, struct why *
 	    .same = wire == endpoint->wire,
 	    .channel = target->channel,
 	    .dialect = endpoint->dialect,
-	    .stream =
-	        c->rq->stream || (endpoint->converts && target->channel->quirks.force_stream),
+	    .stream = c->rq->stream || (endpoint->converts && target->channel->quirks.force_stream),
 	    .dropped = SPAN(""),
 	};
 	if (!c->way.same)

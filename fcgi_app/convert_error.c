@@ -3,7 +3,8 @@
 #include "base/emit.h"
 #include "locate.h"
 
-#define TOO_LONG "prompt is too long" /* clients shorten the conversation by these words: formats.md E.9 */
+#define TOO_LONG \
+	"prompt is too long" /* clients shorten the conversation by these words: formats.md E.9 */
 #define SEQUENCE "\"sequence_number\":"
 
 /* The code as the upstream has it; the types of the other API are nothing to the client. */
@@ -82,8 +83,8 @@ convert_error_is_own(const struct convert *c, const struct sse_event *event)
 }
 
 void
-convert_error_note(const struct convert *c, struct convert_error_trail *trail,
-    const struct sse_event *event)
+convert_error_note(
+    const struct convert *c, struct convert_error_trail *trail, const struct sse_event *event)
 {
 	static const char *const path = "response.id";
 	struct scan_value id;

@@ -24,7 +24,7 @@ void convert_flow_body(struct convert_flow *f, struct span body, struct buf *out
 /* The answer was whole: what is still owed; of a plain one, all. */
 void convert_flow_end(struct convert_flow *f, struct buf *out);
 /* The stream breaks off: an event in the client's own grammar. */
-void convert_flow_error(struct convert_flow *f, int status, const char *code, struct span message,
-    struct buf *out);
+void convert_flow_error(
+    struct convert_flow *f, int status, const char *code, struct span message, struct buf *out);
 
 #endif

@@ -208,7 +208,8 @@ feed_events(struct transfer *t, struct span bytes)
 static enum mode
 unasked_mode(const struct transfer *t, struct span text)
 {
-	static const char *const starts[] = {"data:", "event:", "id:", "retry:", ":", "\xef\xbb\xbf"};
+	static const char *const starts[] = {
+	    "data:", "event:", "id:", "retry:", ":", "\xef\xbb\xbf"};
 
 	if (!forward_converts(t))
 		return MODE_PLAIN;
@@ -230,7 +231,8 @@ mode_of(struct transfer *t)
 
 	if (!forward_is_success(t))
 		return MODE_PLAIN;
-	while (text.n > 0 && (text.p[0] == ' ' || text.p[0] == '\t' || text.p[0] == '\r' || text.p[0] == '\n')) {
+	while (text.n > 0 &&
+	       (text.p[0] == ' ' || text.p[0] == '\t' || text.p[0] == '\r' || text.p[0] == '\n')) {
 		t->blanks++;
 		text = text_from(text, 1);
 	}

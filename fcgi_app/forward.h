@@ -25,9 +25,9 @@ struct forward_task {
 	struct arena *arena;
 	const struct conf *conf;          /* for its keys: none may reach the client */
 	const struct upstream_call *call; /* callbacks are filled in here */
-	const struct dialect *dialect; /* the channel's */
-	const struct convert *convert; /* NULL: what comes is passed, whatever it is */
-	bool stream;                   /* the client wants one; `call` tells what the channel is asked for */
+	const struct dialect *dialect;    /* the channel's */
+	const struct convert *convert;    /* NULL: what comes is passed, whatever it is */
+	bool stream; /* the client wants one; `call` tells what the channel is asked for */
 	struct respond *respond;
 	struct watch *watch;
 	struct span model; /* as sent */

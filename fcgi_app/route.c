@@ -1,8 +1,7 @@
 #include "route.h"
 
 bool
-route_find(
-    const struct conf *conf, struct span model, unsigned wires, struct route *route_out)
+route_find(const struct conf *conf, struct span model, unsigned wires, struct route *route_out)
 {
 	const struct conf_model *entry = conf_model(conf, model);
 

@@ -11,7 +11,8 @@
 #include "conf/conf.h"
 
 #define ROUTE_WIRE(wire) (1U << (wire)) /* of enum provider_wire: who can serve a request */
-#define ROUTE_WIRES_ALL (ROUTE_WIRE(WIRE_CHAT) | ROUTE_WIRE(WIRE_MESSAGES) | ROUTE_WIRE(WIRE_RESPONSES))
+#define ROUTE_WIRES_ALL \
+	(ROUTE_WIRE(WIRE_CHAT) | ROUTE_WIRE(WIRE_MESSAGES) | ROUTE_WIRE(WIRE_RESPONSES))
 
 struct route {
 	size_t channel;                 /* index in the configuration */

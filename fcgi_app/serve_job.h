@@ -18,7 +18,7 @@ struct serve_job {
 	struct record record;
 	struct walk walk;
 	struct convert convert; /* aimed at the walk's present channel */
-	bool explain; /* an admin asks what would happen: nothing is to happen */
+	bool explain;           /* an admin asks what would happen: nothing is to happen */
 };
 
 /* xorshift64*: spreads picks and back-offs, guards nothing. */

@@ -247,7 +247,8 @@ add_credential(struct upstream *up, struct arena *arena, const struct upstream_c
 static void
 add_betas(struct upstream *up, struct arena *arena, const struct upstream_call *call)
 {
-	size_t most = call->nheaders + (call->account != NULL ? call->account->nheaders : 0) + 1, n = 0;
+	size_t most = call->nheaders + (call->account != NULL ? call->account->nheaders : 0) + 1,
+	       n = 0;
 	struct span *lists = arena_alloc(arena, most * sizeof *lists), merged;
 
 	for (size_t i = 0; i < call->nheaders; i++)
@@ -308,9 +309,8 @@ upstream_begin(
 	struct span proxy = call->account != NULL && call->account->proxy.n > 0
 	                        ? call->account->proxy
 	                        : policy->upstream.proxy;
-	char *url = call->url.n > 0
-	                ? arena_z(arena, call->url)
-	                : address_join(arena, call->channel, call->path, call->model);
+	char *url = call->url.n > 0 ? arena_z(arena, call->url)
+	                            : address_join(arena, call->channel, call->path, call->model);
 
 	if (up->easy == NULL)
 		start(up);

@@ -63,8 +63,7 @@ edit_stream(const struct dialect_request *request, struct edit *edit_out)
 	if (request->stream.type != SCAN_ABSENT)
 		*edit_out = (struct edit){request->stream.raw, SPAN("true")};
 	else
-		*edit_out =
-		    first_member(text_trim(request->body), SPAN(STREAM), SPAN(STREAM ","));
+		*edit_out = first_member(text_trim(request->body), SPAN(STREAM), SPAN(STREAM ","));
 	return true;
 }
 
