@@ -122,7 +122,7 @@ name_dropped(struct convert *c)
 		struct span name = loss->dropped[i];
 
 		if (out->n + 1 + name.n > DROPPED_MAX) {
-			buf_z(out, out->n == 0 ? DROPPED_MORE + 1 : DROPPED_MORE);
+			buf_z(out, out->n == 0 ? &DROPPED_MORE[1] : DROPPED_MORE);
 			break;
 		}
 		if (i > 0)
