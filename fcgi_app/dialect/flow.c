@@ -1,6 +1,15 @@
 #include "dialect/flow.h"
 
 const struct flow_wire flow_wires[FORM_WIRE__MAX] = {
+    [FORM_CHAT] =
+        {
+            .dialect = &dialect_chat,
+            .read = form_read_chat,
+            .write = form_write_chat,
+            .reader = &flow_read_chat,
+            .writer = &flow_write_chat,
+            .answer = flow_answer_chat,
+        },
     [FORM_MESSAGES] =
         {
             .dialect = &dialect_messages,
