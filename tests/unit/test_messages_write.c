@@ -100,8 +100,8 @@ static const struct row {
     {"an id of another alphabet", CLONE, FORM_CHAT,
         ASK(MODEL("'tool_calls':[" CALL("a.b:c") "]") "," TOOL("a.b:c", "'1'")),
         OUT(Q("user", TEXT("Continue.")) "," Q(
-            "assistant", USE("a_b_c_4ba21d6b7e5c5be9f0bff1b3a66a1a43")) "," Q("user",
-            "{'type':'tool_result','tool_use_id':'a_b_c_4ba21d6b7e5c5be9f0bff1b3a66a1a43',"
+            "assistant", USE("a_b_c_b2a25f70f5cf2429a9473fdc41f092c9")) "," Q("user",
+            "{'type':'tool_result','tool_use_id':'a_b_c_b2a25f70f5cf2429a9473fdc41f092c9',"
             "'content':'1'}")),
         "", 0},
     {"digits of arguments (TOOL-19)", CLONE, FORM_CHAT,
@@ -132,7 +132,7 @@ static const struct row {
 
     /* limits and sampling */
     {"both limits (CONV-05)", CLONE, FORM_CHAT, WITH("'max_tokens':50,'max_completion_tokens':100"),
-        "'max_tokens':100,'messages':[" Q("user", TEXT("q")) "]", "max_tokens", 0},
+        "'max_tokens':100,'messages':[" Q("user", TEXT("q")) "]", "", 0},
     {"a limit above the model's", CLONE, FORM_CHAT, WITH("'max_tokens':5000"),
         "'max_tokens':4000,'messages':[" Q("user", TEXT("q")) "]", "", 4000},
     {"the model's limit", CLONE, FORM_CHAT, ASK(USER("'q'")),
@@ -157,7 +157,7 @@ static const struct row {
     {"without a counterpart (CONV-07)", CLONE, FORM_CHAT,
         WITH("'seed':7,'logprobs':true,'top_logprobs':2,'logit_bias':{'1':2},'store':true,"
              "'frequency_penalty':0,'presence_penalty':0.1,'n':1"),
-        HI, "seed top_logprobs presence_penalty logit_bias store", 0},
+        HI, "seed top_logprobs presence_penalty logprobs logit_bias store", 0},
     {"a user", CLONE, FORM_CHAT, WITH("'user':'u'"), HI ",'metadata':{'user_id':'u'}", "", 0},
     {"a cache key is one", CLONE, FORM_CHAT, WITH("'prompt_cache_key':'k'"),
         HI ",'metadata':{'user_id':'k'}", "", 0},
