@@ -43,6 +43,8 @@ const struct scan_value *dialect_value(const struct dialect_request *request, st
 
 /* For the check() functions. Of the model: a non-empty string without control characters. */
 enum err dialect_check_model(const struct dialect_request *request, struct why *why) MUST_CHECK;
+/* The messages: an array of objects, at least one. */
+enum err dialect_check_messages(const struct dialect_request *request, struct why *why) MUST_CHECK;
 /* The member `name` is there, and a string or an array. */
 enum err dialect_check_text(
     const struct scan_value *value, const char *name, struct why *why) MUST_CHECK;

@@ -16,7 +16,6 @@
 
 #define RESPONSES_REDACTED "rd."
 
-extern const struct dialect dialect_responses;
 enum dialect_part responses_event(const struct sse_event *event, struct dialect_tap *tap);
 bool responses_answer(struct span body, struct dialect_tap *tap);
 
