@@ -237,7 +237,7 @@ read_block(struct block *b, const struct scan_value *value, enum where where)
 	if (read == NULL)
 		return messages_place_refuse(
 		    b->r, &b->place, "type", "is no block that can stand here");
-	if (read != read_opaque)
+	if (read != read_opaque && read != read_reference) /* who keep all of it */
 		messages_place_pick(b->r, value->raw, names, b->v, BLOCK__MAX, "messages");
 	return read(b);
 }

@@ -65,7 +65,10 @@ steps_note(void *out, const struct flow *step)
 		buf_char(b, ' ');
 		put(b, step->name);
 		break;
-	case FLOW_ARGUMENTS: buf_print(b, " %zu ", step->call); put(b, step->text); break;
+	case FLOW_ARGUMENTS:
+		buf_print(b, " %zu ", step->call);
+		put(b, step->text);
+		break;
 	case FLOW_CALL_END: buf_print(b, " %zu", step->call); break;
 	case FLOW_FINISH:
 		buf_print(b, " %s ", reasons[step->finish]);
