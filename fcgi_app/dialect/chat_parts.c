@@ -285,7 +285,7 @@ read_part(struct chat_reader *r, const struct scan_value *value, struct form_tur
 		if (text_is(type, kinds[i].type))
 			return kinds[i].read(&p);
 	err_why(r->why, "'%s' has the type '%.*s', which is not known here", where,
-	    (int)(type.n < 60 ? type.n : 60), type.p);
+	    (int)text_cut(type, 60), type.p);
 	return ERR_BAD_INPUT;
 }
 
