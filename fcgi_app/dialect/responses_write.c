@@ -77,14 +77,14 @@ has_own_thoughts(const struct responses_out *o)
 	return false;
 }
 
+/* Models that do not reason answer 400 to it: who has not named it must at least ask for thinking. */
 static void
 emit_include(struct responses_out *o)
 {
 	const struct form *f = o->form;
-	bool seals =
-	    f->wants_seals || (f->from == FORM_MESSAGES && is_thinking(f)) || has_own_thoughts(o);
+	bool asked = f->wants_seals && (f->from == FORM_RESPONSES || is_thinking(f));
 
-	if (!seals)
+	if (!asked && !has_own_thoughts(o))
 		return;
 	emit_array(&o->e, "include");
 	emit_z(&o->e, NULL, "reasoning.encrypted_content");
