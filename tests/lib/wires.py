@@ -318,7 +318,9 @@ def _figures(wire, usage):
     if wire == "messages":
         cached = usage.get("cache_read_input_tokens") or 0
         return {
-            "prompt": usage["input_tokens"] + cached + (usage.get("cache_creation_input_tokens") or 0),
+            "prompt": usage["input_tokens"]
+            + cached
+            + (usage.get("cache_creation_input_tokens") or 0),
             "completion": usage["output_tokens"],
             "cached": cached,
         }
