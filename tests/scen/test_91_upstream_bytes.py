@@ -171,7 +171,7 @@ def test_trailers_are_no_headers(up, gate):
         with_trailer(200, b"", WHOLE, b"HTTP/1.1 500 x: y"),
         with_trailer(429, b"Retry-After: 20\r\n", b"{}", b"Retry-After: 9999"),
     )
-    g = gate()
+    g = gate(pool={"min_pick_gap": "0s"})
     assert g.ask().header("Content-Type") == "application/json"
     assert g.ask().header("X-Sluice-Account") == "A1"
     assert g.ask().header("X-Sluice-Account") == "A2"
