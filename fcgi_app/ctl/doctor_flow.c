@@ -217,7 +217,10 @@ try_silence(struct doctor *d, const char *query, enum doctor_trouble trouble, co
 		    d, "a silence of %lld s %s passes", (long long)d->silence_ms / 1000, where);
 	else
 		doctor_problem(d, trouble, "silence %s is cut, noticed after %s: %s", where,
-		    ms_text(a.end_ms, ms), outcome);
+		    ms_text(a.end_ms, ms),
+		    a.status == 200 && a.fault == DOCTOR_FAULT_NONE
+		        ? "the web server ended the answer as if it were whole"
+		        : outcome);
 }
 
 void

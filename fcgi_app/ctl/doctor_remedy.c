@@ -33,7 +33,8 @@ static const struct row {
 	unsigned setups;
 	const char *directive, *file;
 } rows[] = {
-    {DOCTOR_CONFIG, ANY, "sluicectl check names each fault", conf_file},
+    {DOCTOR_CONFIG, ANY, "sluicectl check, as root or as the gateway's user, names each fault",
+        conf_file},
 
     {DOCTOR_STATE_DIR, ANY, "install -d -m 0700 -o USER DIR, on a local disk", shell},
 
@@ -46,13 +47,13 @@ static const struct row {
         "the web server's TLS settings"},
 
     {DOCTOR_DOWN, APACHE,
-        "a gateway that runs at the socket of ProxyPass, else a program that may be run (0755) at the ScriptAlias or beside .htaccess; Apache's ErrorLog has the reason",
+        "a gateway that runs, at a socket of ProxyPass that Apache's user may open; with CGI and mod_fcgid a program that he may run (0755); Apache's ErrorLog has the reason",
         main_file},
     {DOCTOR_DOWN, LIGHTTPD,
-        "a gateway that runs at the \"socket\" of fastcgi.server, else a program that may be run at \"bin-path\" or alias.url; lighttpd's error log has the reason",
+        "a gateway that runs, at a \"socket\" that lighttpd's user may open; with \"bin-path\" or CGI a program that he may run (0755); lighttpd's error log has the reason",
         main_file},
     {DOCTOR_DOWN, NGINX,
-        "a gateway that runs, at the address of fastcgi_pass; nginx's error_log has the reason",
+        "a gateway that runs, at a $sluice_socket that nginx's user may open; nginx's error_log has the reason",
         nginx_site},
     {DOCTOR_DOWN, ANY, "a gateway that runs; the web server's error log has the reason", main_file},
 

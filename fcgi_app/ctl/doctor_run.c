@@ -167,7 +167,9 @@ sum_up(struct doctor *d, const struct tally *tally)
 			fprintf(d->ctl->out, "; %u check%s could not be made", tally->skipped,
 			    tally->skipped == 1 ? "" : "s");
 		if (tally->problems > 0 && d->peer.url != NULL)
-			fputs("; after a change reload the web server and ask again", d->ctl->out);
+			fputs(
+			    "; after a change in the web server's files reload it, then ask again",
+			    d->ctl->out);
 		fputc('\n', d->ctl->out);
 	}
 }

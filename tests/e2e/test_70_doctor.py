@@ -274,6 +274,7 @@ def test_silences_that_are_cut(broken, kind, edits, directive, file):
     _, found = doctor(broken(kind, edits), silence=5)
     for name in ("first silence", "later silence"):
         check(found, name, directive, file)
+        assert "of the gateway" not in found[name]["text"], found[name]
     # Apache keeps a client of mod_proxy_fcgi for KeepAliveTimeout, 5 s, before it breaks the connection
     assert 1900 <= found["later silence"]["measured"]["end_ms"] <= 9000, found["later silence"]
     assert found["first silence"]["measured"]["end_ms"] <= 4900, found["first silence"]
@@ -327,6 +328,17 @@ def test_nobody_is_asked_who_he_is(broken, kind, edits):
     _, found = doctor(broken(kind, edits), token="sl-nobody-00000001")
     assert "gateway" in found["anonymous"]["text"], found["anonymous"]
     check(found, "access", "REMOTE_USER", "auth.conf")
+
+
+@pytest.mark.parametrize(
+    "kind, edits", [("apache-proxy", OPEN_APACHE), ("lighttpd-spawn", OPEN_LIGHTTPD)]
+)
+def test_nobody_asks_at_all(broken, kind, edits):
+    """Open on purpose: a note, no problem."""
+    doc, found = doctor(broken(kind, edits, config={"auth": {"mode": "open"}}), token=None)
+    assert not problems(doc) and doc["setup"] == kind, doc
+    assert 'auth.mode is "open"' in found["anonymous"]["text"], found["anonymous"]
+    assert "without a name" in found["access"]["text"], found["access"]
 
 
 def test_everybody_is_somebody(broken):
