@@ -77,8 +77,8 @@ def make_certificate(directory):
 class Stage:
     """`kind` is one of sites.SITES; "apache-proxy+prefork" is Apache with that MPM."""
 
-    def __init__(self, kind, workers=4, config=None, up=None):
-        self.name, self.workers = kind, workers
+    def __init__(self, kind, workers=4, config=None, up=None, more="", inside=""):
+        self.name, self.workers, self.lines = kind, workers, (more, inside)
         self.kind, _, mpm = kind.partition("+")
         self.site, self.mpm = sites.SITES[self.kind], mpm or "event"
         self.user = unprivileged()
@@ -221,7 +221,8 @@ class Stage:
             wait_until(lambda: self._serves("sluice", self._socket), 10, "the gateway's socket")
         for _ in range(3):  # a port may be taken between choosing and binding it
             self.ports = {name: free_port() for name in ("port", "tls", "h2c")}
-            text, argv = sites.main(self.kind, self.dir, self.ports, self.workers, self.mpm)
+            values = (self.ports, self.workers, self.mpm, *self.lines)
+            text, argv = sites.main(self.kind, self.dir, *values)
             self._write("etc/main.conf", text)
             self._spawn("web", argv)
             try:
