@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -45,8 +46,13 @@ PROGRAM = re.compile(r"/(bin|htdocs/llm)/sluice\.f?cgi( |$)")
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+    """Below those that the system gives to connections; by chance, as other stages look, too."""
+    while True:
+        try:
+            with socket.create_server(("127.0.0.1", random.randint(10000, 32000))) as s:
+                return s.getsockname()[1]
+        except OSError:
+            pass
 
 
 def unprivileged():

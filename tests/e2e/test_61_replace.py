@@ -19,6 +19,7 @@ CLIENTS = 8
 OWN = ("lighttpd-spawn",) + sites.EXTERNAL  # with a master of ours
 # mod_fcgid looks at its processes each second.
 SCANS = "".join(f"Fcgid{what}ScanInterval 1\n" for what in ("Idle", "Error", "Zombie", "Busy"))
+SCANS += "FcgidSpawnScore 0\nFcgidTerminationScore 0\n"  # else it makes us wait for processes
 SOON = "FcgidMinProcessesPerClass 0\n"
 SESSIONS = {"pool": {"strategy": "round-robin", "min_pick_gap": "0s"}}
 
