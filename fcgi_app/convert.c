@@ -158,6 +158,7 @@ write_body(struct convert *c, const struct convert_target *target, struct why *w
 		err_why(why, "the request grows too large when it is converted");
 		return ERR_BAD_INPUT;
 	}
+	edit_surrogates(out->p, out->n);
 	c->way.body = buf_text(out);
 	name_dropped(c);
 	return ERR_OK;

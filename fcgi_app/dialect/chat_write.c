@@ -71,7 +71,9 @@ write_bounded(struct chat_writer *w, const char *name, struct span raw, int64_t 
 
 	if (raw.n == 0)
 		return;
-	v = openai_micros(&value, &given) ? bounded(given, min, max) : given;
+	if (!openai_micros(&value, &given))
+		given = text_starts(raw, "-") ? -1 : INT64_MAX; /* too large to be counted */
+	v = min > 0 || max > 0 ? bounded(given, min, max) : given;
 	if (v == given) {
 		emit_raw(&w->e, name, raw);
 		return;

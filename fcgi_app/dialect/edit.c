@@ -6,6 +6,7 @@
 
 #define USAGE "\"include_usage\":true"
 #define STREAM "\"stream\":true"
+#define ESCAPE 6 /* bytes of \uXXXX */
 #define OPTIONS "\"stream_options\":{" USAGE "}"
 
 /* A new first member of an object. `with_comma` is the same text for an object that has others. */
@@ -96,4 +97,46 @@ edit_apply(struct span body, struct edit *edits, size_t n, struct buf *out)
 		at = e->raw.p + e->raw.n;
 	}
 	buf_add(out, at, (size_t)(end - at));
+}
+
+/* 0xD800 to 0xDFFF of the escape that begins there; 0: none, or another. */
+static unsigned
+surrogate_at(const char *json, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned unit = 0;
+
+	if (n < ESCAPE || json[0] != '\\' || json[1] != 'u')
+		return 0;
+	for (size_t i = 2; i < ESCAPE; i++) {
+		const char *digit = memchr(digits, text_lower(json[i]), sizeof digits - 1);
+
+		if (digit == NULL)
+			return 0;
+		unit = unit << 4 | (unsigned)(digit - digits);
+	}
+	return unit >= 0xd800 && unit <= 0xdfff ? unit : 0;
+}
+
+void
+edit_surrogates(char *json, size_t n)
+{
+	char *end = json + n, *p;
+
+	for (p = json; n > 0 && (p = memchr(p, '\\', (size_t)(end - p))) != NULL;) {
+		size_t left = (size_t)(end - p);
+		unsigned unit = surrogate_at(p, left);
+
+		if (left < 2)
+			return;
+		if (unit == 0) {
+			p += 2;
+		} else if (unit < 0xdc00 && left >= 2 * ESCAPE &&
+		           surrogate_at(p + ESCAPE, left - ESCAPE) >= 0xdc00) {
+			p += 2 * ESCAPE;
+		} else {
+			memcpy(p, "\\ufffd", ESCAPE);
+			p += ESCAPE;
+		}
+	}
 }

@@ -6,7 +6,7 @@
  * depend on them.
  *
  * Memory    the texts live in the given arena
- * Source    SPEC.md 5, 14; cases.md JSON-02, JSON-08
+ * Source    SPEC.md 5, 14; cases.md JSON-02, JSON-04, JSON-08
  */
 #ifndef DIALECT_EDIT_H
 #define DIALECT_EDIT_H
@@ -39,6 +39,12 @@ bool edit_rename(struct span body, const char *from, const char *to, struct edit
  * of them are put into edits_out.
  */
 size_t edit_roles(const struct scan_value *messages, struct edit *edits_out, size_t most);
+
+/*
+ * Escapes of surrogates without their other half become U+FFFD, in place: providers refuse them, and
+ * what a conversion takes over as it stands (schemas, arguments) may hold them.
+ */
+void edit_surrogates(char *json, size_t n);
 
 /* Write the edited body. The edits may come in any order (and are sorted); none may overlap. */
 void edit_apply(struct span body, struct edit *edits, size_t n, struct buf *out);

@@ -11,7 +11,9 @@ micros_of(struct span number)
 	struct scan_value v = {SCAN_NUMBER, number};
 	int64_t micros;
 
-	return openai_micros(&v, &micros) ? micros : -1;
+	if (openai_micros(&v, &micros))
+		return micros;
+	return text_starts(number, "-") ? -1 : INT64_MAX; /* too large to be counted */
 }
 
 /* What must not be left out, as the answer would be another one. */
@@ -140,7 +142,11 @@ write_temperature(struct messages_writer *w)
 			messages_writer_drop(w, "temperature");
 		return;
 	}
-	emit_raw(&w->e, "temperature", micros > ONE_MICROS ? SPAN("1") : t);
+	if (micros > ONE_MICROS || micros < 0)
+		messages_writer_drop(w, "temperature");
+	if (micros > ONE_MICROS)
+		t = SPAN("1");
+	emit_raw(&w->e, "temperature", micros < 0 ? SPAN("0") : t);
 }
 
 static void

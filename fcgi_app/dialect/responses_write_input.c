@@ -137,9 +137,29 @@ emit_input_part(struct responses_out *o, const struct form_turn *turn, const str
 	}
 }
 
+static bool
+has_content(const struct form_turn *turn)
+{
+	for (size_t i = 0; i < turn->nparts; i++)
+		if (turn->parts[i].kind != FORM_OPAQUE)
+			return true;
+	return false;
+}
+
+static void
+drop_parts(struct responses_out *o, const struct form_turn *turn)
+{
+	if (turn->nparts > 0)
+		responses_drop(o, arena_print(o->arena, "%s.content", place_of(o, turn)));
+}
+
 static void
 emit_message(struct responses_out *o, const struct form_turn *turn, const char *role)
 {
+	if (!has_content(turn)) { /* an empty list is refused */
+		drop_parts(o, turn);
+		return;
+	}
 	if (turn->name.n > 0)
 		responses_drop(o, arena_print(o->arena, "%s.name", place_of(o, turn)));
 	emit_object(&o->e, NULL);

@@ -135,6 +135,38 @@ test_over(void **state)
 	arena_free(&arena);
 }
 
+static void
+test_surrogates(void **state)
+{
+	static const char *const rows[][2] = {
+	    {"", ""},
+	    {"{\"a\":1}", "{\"a\":1}"},
+	    {"\\ud83d\\ude00", "\\ud83d\\ude00"},
+	    {"\\uD83D\\uDE00\\ude00", "\\uD83D\\uDE00\\ufffd"},
+	    {"\"\\ud83d\"", "\"\\ufffd\""},
+	    {"\\ud83d\\ud83d\\ude00x", "\\ufffd\\ud83d\\ude00x"},
+	    {"\\ud83dx\\ude00", "\\ufffdx\\ufffd"},
+	    {"\\ud83d\\n\\ude00", "\\ufffd\\n\\ufffd"},
+	    {"\\\\ud83d \\u00e9\\ud7ff\\ue000", "\\\\ud83d \\u00e9\\ud7ff\\ue000"},
+	    {"\\ud83", "\\ud83"},
+	    {"\\ud83d\\ude0", "\\ufffd\\ude0"},
+	    {"\\", "\\"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(rows); i++) {
+		size_t n = strlen(rows[i][0]);
+		char *text = malloc(n + 1);
+
+		assert_non_null(text);
+		memcpy(text, rows[i][0], n + 1);
+		edit_surrogates(text, n);
+		if (strcmp(text, rows[i][1]) != 0)
+			fail_msg("%s: got %s, want %s", rows[i][0], text, rows[i][1]);
+		free(text);
+	}
+}
+
 int
 main(void)
 {
@@ -142,6 +174,7 @@ main(void)
 	    cmocka_unit_test(test_cases),
 	    cmocka_unit_test(test_model_absent),
 	    cmocka_unit_test(test_over),
+	    cmocka_unit_test(test_surrogates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,9 @@ static const struct {
                  "developer", TEXT_PART("d")) "," USER,
             ""),
         ""},
+    {"what has no content is no message", FORM_CHAT,
+        CHAT("{\"role\":\"system\",\"content\":\"\"},{\"role\":\"user\",\"content\":\"Hi\"}"),
+        WANT(USER, ""), ""},
     {"calls and results (TOOL-13)", FORM_CHAT,
         CHAT(
             "{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":null,"
