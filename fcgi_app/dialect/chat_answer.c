@@ -25,17 +25,17 @@ chat_answer_name(const struct flow_job *job, struct span sent)
 }
 
 const char *
-chat_answer_finish(enum flow_finish finish)
+chat_answer_finish(enum flow_finish finish, bool calls)
 {
 	switch (finish) {
 	case FLOW_LENGTH: return "length";
-	case FLOW_CALLS: return "tool_calls";
 	case FLOW_FILTERED: return "content_filter";
+	case FLOW_CALLS:
 	case FLOW_STOP:
 	case FLOW_PAUSED:
 	case FLOW_STOP_TEXT: break;
 	}
-	return "stop";
+	return calls ? "tool_calls" : "stop";
 }
 
 static int64_t

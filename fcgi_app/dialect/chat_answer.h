@@ -16,7 +16,8 @@ struct span chat_answer_id(const struct flow_job *job, struct span upstream);
 /* The tool whose name was sent in another form; NULL: it went as it is. */
 const struct form_name *chat_answer_name(const struct flow_job *job, struct span sent);
 
-const char *chat_answer_finish(enum flow_finish finish);
+/* Hosts say that tools are called where none is, and the other way round: what is there counts. */
+const char *chat_answer_finish(enum flow_finish finish, bool calls);
 
 void chat_answer_usage(struct emit *e, const char *key, const struct dialect_usage *usage);
 

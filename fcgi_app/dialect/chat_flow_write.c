@@ -244,7 +244,7 @@ write_finish(struct flow_writer *w, enum flow_finish finish, struct buf *out)
 		return;
 	w->finished = true;
 	e = open_chunk(w, out);
-	close_chunk(w, &e, chat_answer_finish(finish));
+	close_chunk(w, &e, chat_answer_finish(finish, w->ncalls > 0));
 }
 
 static void
@@ -394,7 +394,8 @@ answer_citations(struct emit *e, struct span list)
 	emit_end(e);
 }
 
-static void
+/* Whether it calls tools. */
+static bool
 answer_message(struct emit *e, const struct flow_job *job, const struct flow_answer *answer)
 {
 	const struct form_turn *turn = &answer->turn;
@@ -412,12 +413,14 @@ answer_message(struct emit *e, const struct flow_job *job, const struct flow_ans
 		emit_null(e, "refusal");
 	answer_citations(e, answer->citations);
 	emit_end(e);
+	return calls;
 }
 
 void
 flow_answer_chat(const struct flow_job *job, const struct flow_answer *answer, struct buf *out)
 {
 	struct emit e;
+	bool calls;
 
 	emit_init(&e, out);
 	emit_object(&e, NULL);
@@ -428,9 +431,9 @@ flow_answer_chat(const struct flow_job *job, const struct flow_answer *answer, s
 	emit_array(&e, "choices");
 	emit_object(&e, NULL);
 	emit_i64(&e, "index", 0);
-	answer_message(&e, job, answer);
+	calls = answer_message(&e, job, answer);
 	emit_null(&e, "logprobs");
-	emit_z(&e, "finish_reason", chat_answer_finish(answer->finish));
+	emit_z(&e, "finish_reason", chat_answer_finish(answer->finish, calls));
 	emit_end(&e);
 	emit_end(&e);
 	if (answer->usage.seen)

@@ -250,6 +250,8 @@ static const struct {
         HEAD "\"content\":\"Hi\",\"refusal\":null" TAIL("stop")},
     {"empty", BODY("{\"content\":null}", "stop"),
         HEAD "\"content\":\"\",\"refusal\":null" TAIL("stop")},
+    {"calls are told of, but there is none", BODY("{\"content\":\"a\"}", "tool_calls"),
+        HEAD "\"content\":\"a\",\"refusal\":null" TAIL("stop")},
     {"reasoning and a call (TOOL-20)",
         BODY(
             "{\"content\":null,\"reasoning_content\":\"t\",\"tool_calls\":[{\"id\":\"a\","
