@@ -145,6 +145,16 @@ check_base64(
 	return ERR_OK;
 }
 
+/* Providers fetch what a URL names: nothing of their own machines. */
+static enum err
+check_url(const struct form *form, const struct form_turn *turn, struct span url, struct why *why)
+{
+	if (url.n == 0 || text_starts_fold(url, "https://") || text_starts_fold(url, "http://") ||
+	    text_starts_fold(url, "data:"))
+		return ERR_OK;
+	return refuse(form, turn, why, "has a URL that is neither http(s) nor data:", url);
+}
+
 static enum err
 check_image(const struct form *form, const struct form_turn *turn, const struct form_media *media,
     struct why *why)
@@ -152,7 +162,7 @@ check_image(const struct form *form, const struct form_turn *turn, const struct 
 	static const char *const types[] = {"image/png", "image/jpeg", "image/gif", "image/webp"};
 
 	if (media->url.n > 0 || media->file_id.n > 0)
-		return ERR_OK;
+		return check_url(form, turn, media->url, why);
 	if (media->media_type.n == 0)
 		return refuse(form, turn, why, "has an image of no known type", media->media_type);
 	for (size_t i = 0; i < NELEM(types); i++)
@@ -179,6 +189,8 @@ check_result(const struct place *place, const struct form_result *result, struct
 	for (size_t i = 0; i < result->nparts && err == ERR_OK; i++)
 		if (result->parts[i].kind == FORM_IMAGE)
 			err = check_image(place->form, &turn, &result->parts[i].media, why);
+		else
+			err = check_url(place->form, &turn, result->parts[i].media.url, why);
 	return err;
 }
 
@@ -191,9 +203,9 @@ check_part(const struct place *place, size_t i, struct why *why)
 	case FORM_CALL: return check_call(place, &part->call, i, why);
 	case FORM_RESULT: return check_result(place, &part->result, why);
 	case FORM_IMAGE: return check_image(place->form, place->turn, &part->media, why);
+	case FORM_DOCUMENT: return check_url(place->form, place->turn, part->media.url, why);
 	case FORM_TEXT:
 	case FORM_REFUSAL:
-	case FORM_DOCUMENT:
 	case FORM_AUDIO:
 	case FORM_THOUGHT:
 	case FORM_OPAQUE: break;

@@ -98,6 +98,11 @@ emit_limit(struct responses_out *o)
 
 	if (tokens < 0)
 		return;
+	if (tokens == 0) { /* only to warm a cache, which is not to be paid for as an answer */
+		responses_refuse(o, "'%s' must be at least 1",
+		    o->form->from == FORM_RESPONSES ? "max_output_tokens" : "max_tokens");
+		return;
+	}
 	if (o->target->max_output > 0 && tokens > o->target->max_output)
 		tokens = o->target->max_output;
 	if (tokens < OUTPUT_MIN_TOKENS)
@@ -220,7 +225,8 @@ emit_extras(struct responses_out *o)
 		if (is_default(extra) ||
 		    (f->from == FORM_RESPONSES && text_is(extra->name, "reasoning.summary")))
 			continue;
-		if (text_is(extra->name, "n") || text_is(extra->name, "audio")) {
+		if (text_is(extra->name, "n") || text_is(extra->name, "audio") ||
+		    text_is(extra->name, "modalities")) {
 			responses_refuse(o,
 			    "'%.*s' is not possible with the provider of this model",
 			    (int)extra->name.n, extra->name.p);

@@ -127,6 +127,50 @@ test_repeated(void **state)
 	arena_free(&arena);
 }
 
+/* What is fetched lies in the network: images, documents, also those of results. */
+static void
+test_urls(void **state)
+{
+	static const struct {
+		const char *url;
+		bool good;
+	} rows[] = {
+	    {"https://x/a", true},
+	    {"HTTP://x/a", true},
+	    {"file:///etc/passwd", false},
+	    {"/etc/passwd", false},
+	    {"ftp://x/a", false},
+	};
+	struct arena *arena = arena_new(MB);
+
+	(void)state;
+	for (size_t i = 0; i < 3 * NELEM(rows); i++) {
+		struct span url = text_span(rows[i / 3].url);
+		struct form form = {.from = FORM_MESSAGES};
+		struct form_turn *turn = form_add_turn(arena, &form, FORM_USER, 0);
+		struct form_part *part =
+		    form_add_part(arena, turn, i % 3 == 0 ? FORM_IMAGE : FORM_DOCUMENT);
+		struct form_part inner = *part;
+		struct why why = {.text = ""};
+		enum err err;
+
+		part->media.url = url;
+		if (i % 3 == 2) {
+			inner.media.url = url;
+			turn->role = FORM_ASSISTANT;
+			*part = (struct form_part){.kind = FORM_CALL,
+			    .call = {SPAN("a"), SPAN("f"), SPAN("{}"), .custom = false}};
+			turn = form_add_turn(arena, &form, FORM_TOOL, 1);
+			form_add_part(arena, turn, FORM_RESULT)->result =
+			    (struct form_result){SPAN("a"), .parts = &inner, .nparts = 1};
+		}
+		err = form_check(&form, &why);
+		if (err != (rows[i / 3].good ? ERR_OK : ERR_BAD_INPUT))
+			fail_msg("row %zu, %s: %d %s", i, url.p, (int)err, why.text);
+	}
+	arena_free(&arena);
+}
+
 /* A reader may leave things empty: no names, no ids, no types. */
 static void
 test_hollow(void **state)
@@ -182,6 +226,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_cases),
 	    cmocka_unit_test(test_repeated),
+	    cmocka_unit_test(test_urls),
 	    cmocka_unit_test(test_hollow),
 	    cmocka_unit_test(test_many),
 	};
