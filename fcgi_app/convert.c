@@ -112,6 +112,17 @@ read_once(struct convert *c, struct why *why)
 	return ERR_BAD_INPUT;
 }
 
+/* A client's own word in a header that is a list of words. */
+static void
+add_word(struct buf *out, struct span word)
+{
+	for (size_t i = 0; i < word.n; i++) {
+		char c = word.p[i];
+
+		buf_char(out, c > ' ' && c < 0x7f && c != ',' ? c : '?');
+	}
+}
+
 static void
 name_dropped(struct convert *c)
 {
@@ -127,7 +138,7 @@ name_dropped(struct convert *c)
 		}
 		if (i > 0)
 			buf_char(out, ',');
-		buf_span(out, name);
+		add_word(out, name);
 	}
 	c->way.dropped = buf_text(out);
 }

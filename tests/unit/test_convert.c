@@ -197,6 +197,18 @@ test_dropped_is_short(void **state)
 	buf_release(&body);
 }
 
+/* It goes into a header: no bytes that are none of its own. */
+static void
+test_dropped_is_plain(void **state)
+{
+	struct why why = {""};
+
+	(void)state;
+	ask(CHAT, "{\"model\":\"m\",\"a,b \\r\\nX: 1\\u00e9\":1," USER "}", WIRE_MESSAGES);
+	assert_int_equal(aim("m", &why), ERR_OK);
+	assert_true(text_is(convert.way.dropped, "a?b???X:?1??"));
+}
+
 #define OBJECT                                                                               \
 	"{\"id\":\"c1\",\"model\":\"up\",\"choices\":[{\"message\":{\"content\":\"hello\"}," \
 	"\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}"
@@ -361,6 +373,7 @@ main(void)
 	    cmocka_unit_test(test_other),
 	    cmocka_unit_test(test_unreadable),
 	    cmocka_unit_test(test_dropped_is_short),
+	    cmocka_unit_test(test_dropped_is_plain),
 	    cmocka_unit_test(test_flow),
 	    cmocka_unit_test(test_faults),
 	    cmocka_unit_test(test_own),
