@@ -69,7 +69,7 @@ def chat_content(content):
 
 
 def chat(doc):
-    owed = []
+    owed = set()
     assert isinstance(doc["messages"], list) and doc["messages"]
     for m in doc["messages"]:
         role = m["role"]
@@ -86,8 +86,8 @@ def chat(doc):
                 assert c["type"] == "function" and NAME["chat"].match(c["function"]["name"]), c
                 assert len(some(c["id"])) <= 40, c
                 arguments(c["function"]["arguments"])
-                owed.append(c["id"])
-            assert len(set(owed)) == len(owed), owed
+                assert c["id"] not in owed, c
+                owed.add(c["id"])
         else:
             assert role in ("system", "user", "developer"), m
             chat_content(m["content"])
@@ -197,7 +197,7 @@ def item(i, owed):
         assert "id" not in i or i["id"].startswith("fc_"), i
         assert i["call_id"] not in owed, i
         arguments(i["arguments"])
-        owed.append(i["call_id"])
+        owed.add(i["call_id"])
     elif kind == "function_call_output":
         owed.remove(i["call_id"])
         if not isinstance(i["output"], str):
@@ -207,7 +207,7 @@ def item(i, owed):
 
 
 def responses(doc):
-    owed = []
+    owed = set()
     if isinstance(doc["input"], str):
         assert doc["input"]
     else:
