@@ -9,11 +9,13 @@ import pytest
 
 from lib import grammar, wires
 from lib.answers import plain, stream
+from lib.around import SANITIZED
 from lib.talk import ask_with, heard
 from lib.trio import OTHERS, Trio
 from lib.wires import ask
 
 others = pytest.mark.parametrize("client,host", OTHERS)
+SOON = 10  # seconds: far more than a linear way takes, far less than a square one
 LIST = {"chat": "messages", "messages": "messages", "responses": "input"}
 
 
@@ -91,7 +93,7 @@ def test_long_histories(trio, client, host):
         seconds, a = timed(lambda: trio.send(client, host, body).finish(30))
         assert a.status == 200 and not trio.faults
         took.append(seconds)
-    assert took[1] < 3 * took[0] + 0.5, took
+    assert took[1] < 3 * took[0] + 2, took
     assert heard(host, trio.up.last.json())[-1] == ("user", "end")
 
 
@@ -109,13 +111,13 @@ def test_many_calls(trio, client, host, apart):
     body = json.dumps({**ask_with(client, *items), "model": f"m-{host}"}).encode()
     seconds, a = timed(lambda: trio.send(client, host, body).finish(30))
     assert a.status == 200 and not trio.faults, (a.out[:300], trio.faults[:1])
-    assert seconds < 5, seconds
+    assert seconds < SOON, seconds
     results = [i for i in items if i[0] == "result"]
     results[7] = ("result", "other", "r")
     items = [i for i in items if i[0] != "result"] + results
     body = json.dumps({**ask_with(client, *items), "model": f"m-{host}"}).encode()
     seconds, a = timed(lambda: trio.send(client, host, body).finish(30))
-    assert a.status == 400 and seconds < 5, (a.status, seconds)
+    assert a.status == 400 and seconds < SOON, (a.status, seconds)
 
 
 @others
@@ -126,7 +128,7 @@ def test_many_tools_and_parts(trio, client, host):
     content = [{"type": part, "text": f"t{i}"} for i in range(20_000)]
     body = {**ask(client), LIST[client]: [{"role": "user", "content": content}], "tools": tools}
     seconds, a = timed(lambda: trio.get(client, host, body))
-    assert a.status == 200 and seconds < 5, (a.out[:300], seconds)
+    assert a.status == 200 and seconds < SOON, (a.out[:300], seconds)
     assert len({t.get("function", t)["name"] for t in trio.up.last.json()["tools"]}) == 5_000
 
 
@@ -134,11 +136,11 @@ def test_many_tools_and_parts(trio, client, host):
 def test_many_members(trio, client, host):
     body = {**ask(client), **{f"x{i}": i for i in range(50_000)}}
     seconds, a = timed(lambda: trio.get(client, host, body))
-    assert a.status in (200, 400) and seconds < 5, (a.out[:300], seconds)
+    assert a.status in (200, 400) and seconds < SOON, (a.out[:300], seconds)
     body = json.dumps({**ask(client), "model": f"m-{host}", "x": 1}).encode()
     body = body.replace(b'"x": 1', b",".join([b'"x": 1'] * 50_000))
     seconds, a = timed(lambda: trio.send(client, host, body).finish())
-    assert a.status in (200, 400) and seconds < 5, (a.out[:300], seconds)
+    assert a.status in (200, 400) and seconds < SOON, (a.out[:300], seconds)
 
 
 @others
@@ -154,7 +156,7 @@ def test_large_images(trio, client, host):
     assert a.status == 400 and trio.up.count() == 0
     assert "[1]" in wires.error_of(client, a.json())[1]
     assert trio.get(client, host, ask(client)).status == 200
-    assert rss(pid) < 64 << 20, rss(pid)
+    assert SANITIZED or rss(pid) < 64 << 20, rss(pid)
 
 
 @others
@@ -192,14 +194,14 @@ def test_large_answers(trio, client, host):
     """An answer of a megabyte, whole and streamed, and one of 20,000 pieces."""
     text = 'x"\\\u00e9' * 200_000
     seconds, a = timed(lambda: trio.get(client, host, ask(client), plain(wires.answer(host, text))))
-    assert trio.read(client, a)["text"] == text and seconds < 5
+    assert trio.read(client, a)["text"] == text and seconds < SOON
     a = trio.get(client, host, ask(client, True), plain(wires.answer(host, text)))
     assert trio.read(client, a, True)["text"] == text
     body = b"".join(wires.events(host, *(["ab"] * 20_000)))
     seconds, a = timed(lambda: trio.get(client, host, ask(client, True), stream(body)))
-    assert grammar.end(client, a.body) == "whole" and seconds < 8
+    assert grammar.end(client, a.body) == "whole" and seconds < SOON
     seconds, a = timed(lambda: trio.get(client, host, ask(client), stream(body)))
-    assert trio.read(client, a)["text"] == "ab" * 20_000 and seconds < 8
+    assert trio.read(client, a)["text"] == "ab" * 20_000 and seconds < SOON
 
 
 @pytest.fixture(scope="module")
