@@ -122,6 +122,22 @@ test_lock(void **state)
 	assert_true(locked);
 }
 
+/* A lock of an open file has no process: its pid is -1. */
+static void
+test_lock_of_no_process(void **state)
+{
+	const struct store_dir *dir = *state;
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	struct pidfile_text text;
+	int fd = pidfile_open(dir->path), other = pidfile_open(dir->path);
+
+	assert_int_equal(fcntl(other, F_OFD_SETLK, &lock), 0);
+	assert_false(pidfile_lock(fd));
+	assert_int_equal(pidfile_holder(fd, &text), 0);
+	close(other);
+	close(fd);
+}
+
 static void
 test_replaced(void **state)
 {
@@ -153,6 +169,7 @@ main(void)
 	    cmocka_unit_test(test_parse),
 	    cmocka_unit_test(test_round),
 	    TEST(test_lock),
+	    TEST(test_lock_of_no_process),
 	    TEST(test_replaced),
 	};
 
