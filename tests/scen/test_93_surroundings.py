@@ -1,6 +1,7 @@
 """Bad surroundings: the program works, or says in one line what it needs."""
 
 import os
+import pwd
 import resource
 import signal
 import socket
@@ -153,6 +154,22 @@ def test_log_that_cannot_be_written(site):
 
 
 # What is missing
+
+
+@root_only
+def test_root_opens_the_log_as_who_serves(site, up):
+    """With root's rights whoever writes the configuration could have any file opened, and a restart could not."""
+    uid = pwd.getpwnam("nobody").pw_uid
+    s = site(server={"user": "nobody"}, log={"target": "own.log"}).own(uid)
+    serves(s.start(), up)
+    assert os.stat(s.path_of("own.log")).st_uid == uid
+    s.stop()
+    os.unlink(s.path_of("own.log"))
+    os.mkdir(s.path_of("own.log"), 0o700)
+    s.write({**s.conf, "log": {"target": "own.log/inside"}})
+    os.chown(s.path, uid, uid)
+    status, said = s.complaint()
+    assert status == 1 and "cannot open log.target" in said, said
 
 
 @root_only
