@@ -3,6 +3,7 @@
 #include "access.h"
 #include "base/clock.h"
 #include "base/emit.h"
+#include "credential.h"
 #include "doctor_ask.h"
 #include "doctor_pass.h"
 
@@ -78,13 +79,10 @@ echo_variables(struct emit *e, const struct exchange *x)
 static void
 echo_credentials(struct emit *e, const struct exchange *x)
 {
-	static const char *const names[] = {"HTTP_AUTHORIZATION", "REDIRECT_HTTP_AUTHORIZATION",
-	    "REDIRECT_REDIRECT_HTTP_AUTHORIZATION", "Authorization"};
-
 	emit_array(e, "authorization");
-	for (size_t i = 0; i < NELEM(names); i++)
-		if (exchange_param(x, names[i]).n > 0)
-			emit_z(e, NULL, names[i]);
+	for (size_t i = 0; credential_names[i] != NULL; i++)
+		if (exchange_param(x, credential_names[i]).n > 0)
+			emit_z(e, NULL, credential_names[i]);
 	emit_end(e);
 	emit_bool(e, "api_key", exchange_param(x, "HTTP_X_API_KEY").n > 0);
 }

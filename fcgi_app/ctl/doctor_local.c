@@ -40,33 +40,15 @@ attach_step(struct doctor *d, enum step step, char said[SAID])
 	return ok;
 }
 
-/* A variable that a client could send never counts; who names one waits for it in vain. */
-static struct span
-forgeable_variable(const struct conf *conf)
-{
-	for (size_t i = 0; i < conf->auth.user_variables.n; i++)
-		if (text_starts(conf->auth.user_variables.at[i], "HTTP_"))
-			return conf->auth.user_variables.at[i];
-	return (struct span){"", 0};
-}
-
 void
 doctor_local_conf(struct doctor *d)
 {
-	struct span variable;
 	char said[SAID];
 
-	if (!attach_step(d, STEP_CONF, said)) {
-		doctor_problem(d, DOCTOR_CONFIG, "%s", said);
-		return;
-	}
-	variable = forgeable_variable(d->a.conf);
-	if (variable.n > 0)
-		doctor_note(d, DOCTOR_NO_TROUBLE,
-		    "auth.user_variables names %.*s, which a client could send: it never counts",
-		    (int)variable.n, variable.p);
-	else
+	if (attach_step(d, STEP_CONF, said))
 		doctor_ok(d, "it loads: %zu channels", d->a.conf->nchannels);
+	else
+		doctor_problem(d, DOCTOR_CONFIG, "%s", said);
 }
 
 void

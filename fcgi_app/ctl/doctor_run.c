@@ -116,7 +116,7 @@ print_json(struct emit *e, const struct doctor *d, const struct check *check)
 	emit_end(e);
 }
 
-struct tally {
+struct sums {
 	unsigned problems, skipped;
 };
 
@@ -134,11 +134,11 @@ show_progress(struct ctl *ctl, const char *name)
 }
 
 static void
-run_checks(struct doctor *d, struct emit *e, struct tally *tally)
+run_checks(struct doctor *d, struct emit *e, struct sums *sums)
 {
 	for (size_t i = 0; i < NELEM(checks) && !d->interrupted; i++) {
 		if (!is_met(d, checks[i].need)) {
-			tally->skipped += d->peer.url != NULL || checks[i].need < NEED_URL;
+			sums->skipped += d->peer.url != NULL || checks[i].need < NEED_URL;
 			continue;
 		}
 		buf_clear(&d->measured);
@@ -151,22 +151,22 @@ run_checks(struct doctor *d, struct emit *e, struct tally *tally)
 			print_json(e, d, &checks[i]);
 		else
 			print_text(d->ctl, d, &checks[i]);
-		tally->problems += d->found.result == DOCTOR_PROBLEM;
+		sums->problems += d->found.result == DOCTOR_PROBLEM;
 	}
 }
 
 static void
-sum_up(struct doctor *d, const struct tally *tally)
+sum_up(struct doctor *d, const struct sums *sums)
 {
 	if (d->interrupted)
 		fprintf(d->ctl->err, "sluicectl: interrupted\n");
 	else if (!d->ctl->json) {
 		fprintf(
-		    d->ctl->out, "%u problem%s", tally->problems, tally->problems == 1 ? "" : "s");
-		if (tally->skipped > 0)
-			fprintf(d->ctl->out, "; %u check%s could not be made", tally->skipped,
-			    tally->skipped == 1 ? "" : "s");
-		if (tally->problems > 0 && d->peer.url != NULL)
+		    d->ctl->out, "%u problem%s", sums->problems, sums->problems == 1 ? "" : "s");
+		if (sums->skipped > 0)
+			fprintf(d->ctl->out, "; %u check%s could not be made", sums->skipped,
+			    sums->skipped == 1 ? "" : "s");
+		if (sums->problems > 0 && d->peer.url != NULL)
 			fputs(
 			    "; after a change in the web server's files reload it, then ask again",
 			    d->ctl->out);
@@ -177,7 +177,7 @@ sum_up(struct doctor *d, const struct tally *tally)
 static int
 examine(struct doctor *d)
 {
-	struct tally tally = {0, 0};
+	struct sums sums = {0, 0};
 	struct buf out;
 	struct emit e;
 	int status;
@@ -187,15 +187,15 @@ examine(struct doctor *d)
 	emit_object(&e, NULL);
 	emit_z(&e, "url", d->peer.url);
 	emit_array(&e, "checks");
-	run_checks(d, &e, &tally);
+	run_checks(d, &e, &sums);
 	emit_end(&e);
 	emit_z(&e, "setup", d->reached ? doctor_judge_setups[d->setup].id : NULL);
-	emit_i64(&e, "problems", tally.problems);
-	emit_i64(&e, "skipped", tally.skipped);
+	emit_i64(&e, "problems", sums.problems);
+	emit_i64(&e, "skipped", sums.skipped);
 	emit_end(&e);
 	buf_char(&out, '\n');
-	status = tally.problems > 0 || d->interrupted ? CTL_FAILED : CTL_DONE;
-	sum_up(d, &tally);
+	status = sums.problems > 0 || d->interrupted ? CTL_FAILED : CTL_DONE;
+	sum_up(d, &sums);
 	if (d->ctl->json && human_print(d->ctl, &out) != CTL_DONE)
 		status = CTL_FAILED;
 	buf_release(&out);
