@@ -15,8 +15,8 @@
 
 #include <limits.h>
 
-#define DAEMON_LOG \
-	"pool.log" /* in state_dir: standard error of a pool that was started from here */
+/* In state_dir: standard error of a pool that was started from here. */
+#define DAEMON_LOG "pool.log"
 
 struct daemon {
 	struct conf *conf;

@@ -222,9 +222,9 @@ start_it(struct ctl *ctl, struct daemon *d, struct plan *plan)
 	set_words(d, plan);
 	clear_orphans(d, plan);
 	rc = spawn(plan, &child);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = wait_ready(ctl, d, plan, child);
-	else {
+	} else {
 		fprintf(ctl->err, "sluicectl: cannot run '%s': %s\n", plan->program, strerror(rc));
 		rc = CTL_FAILED;
 	}
