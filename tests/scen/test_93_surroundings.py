@@ -199,6 +199,11 @@ def test_bare_root_directory(site, up):
     serves(s, up)
     with open(s.path_of("state", "epoch")) as f:
         assert "boot -\n" in f.read()
+    if not s.single:
+        old = set(s.worker_pids())
+        s.signal(signal.SIGRTMIN)
+        wait_until(lambda: not old & set(s.worker_pids()), 5, "a restart without /dev")
+        assert s.ask().status == 200
 
 
 @root_only
