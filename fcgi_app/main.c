@@ -5,6 +5,7 @@
  * Source    SPEC.md section 2
  */
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/sandbox.h"
 #include "handover.h"
 #include "listen.h"
@@ -140,9 +141,9 @@ take_passed(void)
 {
 	int fd = listen_passed();
 
-	handover_forget("LISTEN_PID");
-	handover_forget("LISTEN_FDS");
-	handover_forget("LISTEN_FDNAMES");
+	environment_forget("LISTEN_PID");
+	environment_forget("LISTEN_FDS");
+	environment_forget("LISTEN_FDNAMES");
 	return fd;
 }
 
