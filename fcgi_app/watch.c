@@ -37,7 +37,8 @@ watch_open(struct watch *watch, int64_t drain_ms)
 
 	*watch = (struct watch){.signal_fd = -1, .client_fd = -1, .drain_ms = drain_ms};
 	our_signals(&set);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+	/* what a parent has blocked besides is let through */
+	if (sigprocmask(SIG_SETMASK, &set, NULL) != 0)
 		return -1;
 	watch->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	return watch->signal_fd;

@@ -32,8 +32,8 @@ struct watch {
 };
 
 /*
- * SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN are blocked and come by signal_fd; -1 on failure.
- * SIGTERM and SIGINT end a running answer within the drain, SIGQUIT at once.
+ * SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN are blocked, no others, and come by signal_fd; -1 on
+ * failure. SIGTERM and SIGINT end a running answer within the drain, SIGQUIT at once.
  */
 int watch_open(struct watch *watch, int64_t drain_ms);
 /* Let SIGCHLD come by signal_fd, too (it must be blocked). */

@@ -296,6 +296,22 @@ def test_broken_configuration_keeps_the_old_one(up, own):
     assert "restarted" in g.ctl("restart").stdout
 
 
+@pytest.mark.parametrize("number", ["SIGRTMIN", "SIGHUP", "SIGUSR1"])
+def test_signals_while_it_becomes_the_new_program(up, gate, number):
+    """They wait until it listens to them: what a signal does by default is to end it."""
+    g = gate(workers=1, allow=["not restarted"])
+    limit = time.monotonic() + 10
+    g.signal(signal.SIGRTMIN)
+    while g.log_text().count('"restarting"') < 3 and time.monotonic() < limit:
+        g.signal(getattr(signal, number))
+        time.sleep(0.002)
+        if number != "SIGRTMIN":
+            g.signal(signal.SIGRTMIN)
+        assert g.master.poll() is None, f"ended by signal {-g.master.returncode}"
+    assert g.log_text().count('"restarting"') >= 3
+    assert g.ask().status == 200
+
+
 def test_restart_in_the_foreground(up, gate):
     """As under systemd: the process that was started stays."""
     g = gate(workers=2, allow=["pool.log"])
