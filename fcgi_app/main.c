@@ -244,6 +244,7 @@ main(int argc, char **argv)
 	sandbox_harden();
 	if (once_is_asked())
 		return once_run();
+	environment_forget("REQUEST_METHOD"); /* what we start is no CGI either */
 	parse(argc, argv, &o);
 	find_and_load(&o, path, &job);
 	if (o.test)
