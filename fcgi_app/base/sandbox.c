@@ -22,23 +22,52 @@ fill_descriptors(void)
 			_exit(1);
 }
 
-/* A parent that ignores SIGCHLD would hide the end of our children, one that blocks signals would make us deaf. */
+/* A parent that ignores SIGCHLD would hide the end of our children. */
 static void
 own_signals(void)
 {
-	static const int numbers[] = {
-	    SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE, SIGQUIT};
-	sigset_t none;
+	const int numbers[] = {SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE,
+	    SIGQUIT, SIGRTMIN};
 
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		signal(numbers[i], SIG_DFL);
 	signal(SIGXFSZ, SIG_IGN);
+}
+
+/* One that blocks signals would make us deaf. */
+static void
+hear_signals(void)
+{
+	sigset_t none;
+
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-void
-sandbox_begin(void)
+/*
+ * Until watch_open() reads them, what asks a pool for something must not end it; and a stop that came over the exec of a
+ * restart waits, too, as there are workers to be told.
+ */
+static void
+hold_signals(void)
+{
+	const int ends[] = {SIGTERM, SIGINT};
+	sigset_t before, held;
+
+	sigprocmask(SIG_SETMASK, NULL, &before);
+	sigemptyset(&held);
+	sigaddset(&held, SIGHUP);
+	sigaddset(&held, SIGUSR1);
+	sigaddset(&held, SIGUSR2);
+	sigaddset(&held, SIGRTMIN);
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (sigismember(&before, ends[i]) == 1)
+			sigaddset(&held, ends[i]);
+	sigprocmask(SIG_SETMASK, &held, NULL);
+}
+
+static void
+begin(void)
 {
 	fill_descriptors();
 	own_signals();
@@ -48,11 +77,19 @@ sandbox_begin(void)
 }
 
 void
+sandbox_begin(void)
+{
+	begin();
+	hear_signals();
+}
+
+void
 sandbox_harden(void)
 {
 	struct rlimit none = {0, 0};
 
-	sandbox_begin();
+	begin();
+	hold_signals();
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	setrlimit(RLIMIT_CORE, &none);
