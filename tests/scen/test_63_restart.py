@@ -425,6 +425,27 @@ def test_a_stale_handover_is_not_believed(up, gate):
     assert len(g.worker_pids()) == 2
 
 
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "-p", "-f", "true"], capture_output=True).returncode != 0,
+    reason="no PID namespace can be made here",
+)
+@pytest.mark.parametrize("what", ["start", "stop", "restart"])
+def test_a_pool_of_another_container(up, own, what):
+    """There it has no pid, and is neither overlooked nor signalled."""
+    g = own(workers=2)
+    more = ["--listen", f"unix:{g.dir}/other", "--program", g.program] if what == "start" else []
+    done = subprocess.run(
+        ["unshare", "-p", "-f", CTL, "-c", g.path, what, *more],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        env=g.env,
+    )
+    assert done.returncode == 1 and "in another container" in done.stderr, done
+    assert "state ready\nserial 0\n" in pidfile(g)
+    assert g.ask().status == 200
+
+
 def test_test(up, gate):
     """--test: what a restart asks first."""
     g = gate(start=False)
