@@ -26,8 +26,8 @@ fill_descriptors(void)
 static void
 reset_signals(void)
 {
-	static const int numbers[] = {
-	    SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE, SIGQUIT};
+	const int numbers[] = {SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE,
+	    SIGQUIT, SIGRTMIN};
 
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		signal(numbers[i], SIG_DFL);

@@ -92,6 +92,18 @@ daemon_pid(struct daemon *d)
 	return d->fd < 0 ? 0 : pidfile_holder(d->fd, &d->text);
 }
 
+bool
+daemon_is_foreign(struct ctl *ctl, struct daemon *d)
+{
+	if (daemon_pid(d) >= 0)
+		return false;
+	fprintf(ctl->err,
+	    "sluicectl: '%s/%s' is locked by a process that is not to be seen from here, in another "
+	    "container or on another machine: ask there\n",
+	    d->conf->state_dir.p, PIDFILE_NAME);
+	return true;
+}
+
 void
 daemon_say(struct ctl *ctl, const struct daemon *d, const char *done, bool changed)
 {
@@ -180,6 +192,8 @@ daemon_stop_run(struct ctl *ctl, int argc, char **argv)
 	pid = daemon_pid(&d);
 	if (pid > 0) {
 		status = stop_it(ctl, &d, pid);
+	} else if (daemon_is_foreign(ctl, &d)) {
+		status = CTL_FAILED;
 	} else {
 		d.text.pid = 0;
 		daemon_say(ctl, &d, "no pool runs here", false);
@@ -226,7 +240,7 @@ daemon_restart_run(struct ctl *ctl, int argc, char **argv)
 	pid = daemon_pid(&d);
 	if (pid == 0) {
 		fprintf(ctl->err, "sluicectl: no pool runs here: sluicectl start\n");
-	} else {
+	} else if (pid > 0) {
 		int64_t serial = d.text.serial;
 
 		if (kill(pid, SIGRTMIN) == 0)
@@ -234,6 +248,8 @@ daemon_restart_run(struct ctl *ctl, int argc, char **argv)
 		else
 			fprintf(ctl->err, "sluicectl: cannot restart pid %d: %s\n", (int)pid,
 			    strerror(errno));
+	} else if (!daemon_is_foreign(ctl, &d)) {
+		fprintf(ctl->err, "sluicectl: the pool has just ended: sluicectl start\n");
 	}
 	daemon_close(&d);
 	return status;

@@ -28,8 +28,10 @@ struct daemon {
 /* Configuration and pidfile, which is made when `create`. False: it was said why. */
 bool daemon_open(struct ctl *ctl, struct daemon *d, bool create);
 void daemon_close(struct daemon *d);
-/* The pid of the pool that runs, 0 = none; d->text is read. */
+/* The pid of the pool that runs, 0 = none, -1 = one without a pid here; d->text is read. */
 pid_t daemon_pid(struct daemon *d);
+/* True, and said: there is a pool, and it cannot be reached from here. */
+bool daemon_is_foreign(struct ctl *ctl, struct daemon *d);
 /* One line for people, or an object for programs: what was done, and the pool. */
 void daemon_say(struct ctl *ctl, const struct daemon *d, const char *done, bool changed);
 /* Wait until that process no longer holds the file. False: it still does after `ms`. */

@@ -264,6 +264,8 @@ daemon_start_run(struct ctl *ctl, int argc, char **argv)
 	} else if (is_running(ctl, &d)) {
 		daemon_say(ctl, &d, "already running", false);
 		status = CTL_DONE;
+	} else if (daemon_is_foreign(ctl, &d)) {
+		status = CTL_FAILED;
 	} else {
 		status = start_it(ctl, &d, &plan);
 	}

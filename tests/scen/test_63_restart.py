@@ -86,6 +86,11 @@ def new_program():
         return f.read() + b"\n"
 
 
+def pidfile(g):
+    with open(os.path.join(g.dir, "state", "pool.pid")) as f:
+        return f.read()
+
+
 class Load:
     """Requests one after the other, from several clients, until it is stopped."""
 
@@ -235,6 +240,36 @@ def test_restart_under_load_loses_nothing(up, own):
     assert all(a.finish().body == sse(EVENTS) for a in streams)
     wait_until(lambda: len(g.worker_pids()) <= 12, 5, "the old workers are gone")
     g.assert_clean()
+
+
+@pytest.mark.parametrize("numbers", [["SIGHUP"], ["SIGUSR1"], ["SIGRTMIN"], ["SIGHUP", "SIGRTMIN"]])
+def test_signals_while_it_restarts(up, own, numbers):
+    """They find a program that has just begun, and are not to end it."""
+    g = own(workers=2)
+    load, going = Load(g, 1), time.monotonic() + 2
+    while time.monotonic() < going and alive(g.master.pid):
+        for number in [signal.SIGRTMIN, *[getattr(signal, n) for n in numbers]]:
+            os.kill(g.master.pid, number)
+        time.sleep(0.0007)
+    load.going = False
+    assert alive(g.master.pid)
+    load.stop()
+    wait_until(lambda: "state ready" in pidfile(g), 5, "it is ready")
+    g.ctl("restart")
+
+
+def test_a_stop_while_it_restarts(up, own):
+    """Neither lost nor taken by halves: no worker outlives the master."""
+    g = own(workers=2)
+    for delay in range(0, 60, 4):
+        os.kill(g.master.pid, signal.SIGRTMIN)
+        time.sleep(delay / 1000)
+        pids = g.worker_pids()
+        g.ctl("stop")
+        assert not alive(g.master.pid)
+        assert "state stopped" in pidfile(g), delay
+        assert not any(alive(p) for p in pids)
+        begin(g)
 
 
 def test_restart_replaces_all_workers(up, own):
@@ -420,6 +455,27 @@ def test_a_stale_handover_is_not_believed(up, gate):
     g = gate(workers=2, env={"SLUICE_HANDOVER": "1 1 0 -1 0 1i"})
     assert g.ask().status == 200
     assert len(g.worker_pids()) == 2
+
+
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "-p", "-f", "true"], capture_output=True).returncode != 0,
+    reason="no PID namespace can be made here",
+)
+@pytest.mark.parametrize("what", ["start", "stop", "restart"])
+def test_a_pool_of_another_container(up, own, what):
+    """There it has no pid, and is neither overlooked nor signalled."""
+    g = own(workers=2)
+    more = ["--listen", f"unix:{g.dir}/other", "--program", g.program] if what == "start" else []
+    done = subprocess.run(
+        ["unshare", "-p", "-f", CTL, "-c", g.path, what, *more],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        env=g.env,
+    )
+    assert done.returncode == 1 and "in another container" in done.stderr, done
+    assert "state ready\nserial 0\n" in pidfile(g)
+    assert g.ask().status == 200
 
 
 def test_test(up, gate):

@@ -130,7 +130,7 @@ def test_silence_before_the_first_byte(gate):
     a.drain(0.4)
     assert a.out == b""
     a.finish()
-    assert a.when(b"[DONE]") >= 0.6 and a.status == 200
+    assert a.when(b"[DONE]") >= 0.59 and a.status == 200
 
 
 @pytest.mark.parametrize(
