@@ -71,7 +71,7 @@ static const struct row {
         "Define SLUICE_SOCKET, with the path of this socket; Apache's user may open it and walk its folders",
         "before the Include in the <VirtualHost>"},
     {DOCTOR_SOCKET, LIGHTTPD,
-        "var.sluice_socket, with the path of this socket; lighttpd's user may open it and walk its folders",
+        "var.sluice_socket, with the path of this socket; lighttpd's user may open it and walk its folders; for 3 s after the gateway came up ask again",
         "/etc/lighttpd/sluice/settings.conf (shipped: lighttpd/settings.conf)"},
     {DOCTOR_SOCKET, NGINX,
         "map \"\" $sluice_socket, with the path of this socket; nginx's user may open it and walk its folders",
