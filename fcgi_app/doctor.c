@@ -210,7 +210,7 @@ read_whole(struct serve *s, struct respond *r, int64_t *bytes_out, uint64_t *sum
 }
 
 void
-doctor_serve(struct serve *s, const struct request *rq, struct respond *r)
+doctor_serve(struct serve *s, struct request *rq, struct respond *r)
 {
 	struct doctor_ask ask;
 	struct why why;
@@ -219,6 +219,7 @@ doctor_serve(struct serve *s, const struct request *rq, struct respond *r)
 
 	if (!read_whole(s, r, &bytes, &sum))
 		return;
+	rq->swallowed = bytes;
 	if (doctor_ask_read(exchange_param(r->x, "QUERY_STRING"), &ask, &why) != ERR_OK) {
 		refuse(r, 400, "invalid_request_error", why.text);
 		return;

@@ -17,6 +17,6 @@
 
 /* Must this request not learn that the path exists? */
 bool doctor_is_hidden(const struct serve *s, const struct exchange *x);
-void doctor_serve(struct serve *s, const struct request *rq, struct respond *r);
+void doctor_serve(struct serve *s, struct request *rq, struct respond *r);
 
 #endif

@@ -30,6 +30,7 @@ struct request {
 	struct dialect_request read;
 	struct span model; /* decoded; "" where a body may have none */
 	bool stream, wants_usage;
+	int64_t swallowed; /* bytes of a body of which nothing is kept */
 };
 
 /* How much may come, and how slowly: in stall_ms and a second for each REQUEST_MIN_RATE bytes. */

@@ -184,6 +184,24 @@ print_log(struct ctl *ctl, const struct plan *plan)
 	}
 }
 
+/* The usual place of the socket may be one that only root writes to. */
+static const char *
+hint(const struct plan *plan)
+{
+	char dir[sizeof plan->listen_room];
+	char *slash;
+
+	if (plan->listen != plan->listen_room)
+		return "";
+	memcpy(dir, plan->listen_room, sizeof dir);
+	slash = strrchr(dir, '/');
+	if (slash != NULL)
+		*slash = '\0';
+	return access(dir + strlen("unix:"), W_OK) == 0
+	           ? ""
+	           : "; try --listen unix:/run/sluice/sluice.sock";
+}
+
 static int
 wait_ready(struct ctl *ctl, struct daemon *d, const struct plan *plan, pid_t child)
 {
@@ -198,7 +216,7 @@ wait_ready(struct ctl *ctl, struct daemon *d, const struct plan *plan, pid_t chi
 		}
 		if (waitpid(child, &status, WNOHANG) == child) {
 			print_log(ctl, plan);
-			fprintf(ctl->err, "sluicectl: not started\n");
+			fprintf(ctl->err, "sluicectl: not started%s\n", hint(plan));
 			return CTL_FAILED;
 		}
 		poll(NULL, 0, LOOK_MS);

@@ -3,7 +3,10 @@
 #include "base/clock.h"
 #include "store/disk.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,10 +48,56 @@ doctor_local_conf(struct doctor *d)
 {
 	char said[SAID];
 
-	if (attach_step(d, STEP_CONF, said))
-		doctor_ok(d, "it loads: %zu channels", d->a.conf->nchannels);
-	else
+	if (!attach_step(d, STEP_CONF, said)) {
 		doctor_problem(d, DOCTOR_CONFIG, "%s", said);
+		return;
+	}
+	doctor_ok(d, "it loads: %zu channel%s", d->a.conf->nchannels,
+	    d->a.conf->nchannels == 1 ? "" : "s");
+}
+
+/* A file, here or in a folder here, that is not `uid`'s; the gateway could not use it. */
+static bool
+find_stray(int at, uid_t uid, bool inside, char name_out[NAME_MAX + 1])
+{
+	DIR *dir = fdopendir(at);
+	const struct dirent *e;
+	bool found = false;
+	struct stat st;
+	int fd;
+
+	while (dir != NULL && !found && (e = readdir(dir)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+			continue;
+		found = st.st_uid != uid;
+		if (found)
+			snprintf(name_out, NAME_MAX + 1, "%s", e->d_name);
+		else if (!inside && S_ISDIR(st.st_mode)) {
+			fd = openat(
+			    dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+			found = fd >= 0 && find_stray(fd, uid, true, name_out);
+		}
+	}
+	if (dir != NULL)
+		closedir(dir);
+	else
+		close(at);
+	return found;
+}
+
+static bool
+files_are_ours(struct doctor *d, const char *dir)
+{
+	int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char name[NAME_MAX + 1];
+
+	if (at < 0 || !find_stray(at, geteuid(), false, name))
+		return true;
+	doctor_problem(d, DOCTOR_STATE_DIR,
+	    "'%s' in '%s' does not belong to user %u, who cannot use it: chown -R %u '%s'", name,
+	    dir, (unsigned)geteuid(), (unsigned)geteuid(), dir);
+	return false;
 }
 
 void
@@ -73,6 +122,8 @@ doctor_local_state_dir(struct doctor *d)
 		return;
 	}
 	rc = disk_dir(dir, false, &why);
+	if ((rc == STORE_OK || rc == STORE_NONE) && !files_are_ours(d, dir))
+		return;
 	d->has_state = rc == STORE_OK;
 	if (rc != STORE_OK && rc != STORE_NONE)
 		doctor_problem(d, DOCTOR_STATE_DIR, "%s", why.text);

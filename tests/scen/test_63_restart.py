@@ -4,6 +4,7 @@
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -129,6 +130,61 @@ def test_start_stop(up, own):
     assert "stopped" in g.ctl("stop").stdout
     assert not alive(g.master.pid) and not os.path.exists(g.address[5:])
     assert "no pool runs here" in g.ctl("stop").stdout
+
+
+def test_a_faulty_configuration(up, own):
+    """It keeps nobody from stopping, and nothing from running on."""
+    g = own()
+    whole = json.loads(json.dumps(g.conf))
+    for text in (
+        json.dumps({**whole, "chanels": 1}),
+        json.dumps(whole).replace('"channels"', '"channels'),
+        json.dumps(whole).replace('"state_dir": "state"', '"state_dir" : "./state"') + "}",
+    ):
+        with open(g.path, "w") as f:
+            f.write(text)
+        done = g.ctl("restart", check=False)
+        assert done.returncode == 1 and g.path in done.stderr, done
+        assert "not restarted, the running pool goes on" in done.stderr, done
+        assert g.ask().status == 200
+    done = g.ctl("stop")
+    assert "stopped" in done.stdout and not alive(g.master.pid), done
+    done = g.ctl("restart", check=False)
+    assert "no pool runs here" in done.stderr and "goes on" not in done.stderr, done
+    assert g.ctl("start", check=False).returncode == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_the_usual_socket_cannot_be_made(own):
+    """Beside a configuration in a folder of root."""
+    g = own(start=False)
+    user = pwd.getpwnam("nobody")
+    g.conf["log"]["target"] = os.path.join(g.dir, "state", "log")
+    g.write(g.conf)
+    os.mkdir(os.path.join(g.dir, "state"), 0o700)
+    os.chmod(g.dir, 0o755)
+    for name in ("state", "sluice.json"):
+        os.chown(os.path.join(g.dir, name), user.pw_uid, user.pw_gid)
+    done = g.ctl("start", "--program", g.program, check=False)
+    assert done.returncode == 1 and "cannot listen" in done.stderr, done
+    assert "try --listen unix:/run/sluice/sluice.sock" in done.stderr, done
+
+
+def test_stop_of_what_another_has_started(own):
+    """As lighttpd and spawn-fcgi do: with the socket on descriptor 0."""
+    g = own(start=False)
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(os.path.join(g.dir, "s0"))
+        s.listen()
+        argv = [g.program, "-c", g.path, "--workers", "1"]
+        with subprocess.Popen(argv, stdin=s, env=g.env) as pool:
+            pidfile = os.path.join(g.dir, "state", "pool.pid")
+            wait_until(
+                lambda: os.path.exists(pidfile) and "ready" in open(pidfile).read(), 5, "the pool"
+            )
+            done = g.ctl("stop")
+            assert "stopped" in done.stdout and "may start it anew: stop lighttpd" in done.stderr
+            assert pool.wait(5) == 0
 
 
 def test_start_twice(up, own):
