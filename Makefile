@@ -110,7 +110,7 @@ $(B)/fuzz/%: tests/fuzz/%.c
 
 .PHONY: help
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: setup setup-demo setup-test
 setup: ## install what building needs (Debian packages)

@@ -75,7 +75,7 @@ chmod 600 "$dir/sluice.json"
 cat >"$dir/tokens.conf" <<-END
 	\$REQUEST_HEADER["Authorization"] == "Bearer sl-demo-token" {
 		auth.require = ( )
-		setenv.add-environment = ( "REMOTE_USER" => "demo" )
+		setenv.set-environment = ( "REMOTE_USER" => "demo" )
 	}
 END
 cat >"$dir/site.conf" <<-END

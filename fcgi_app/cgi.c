@@ -194,8 +194,8 @@ let_go(const struct cgi_side *side, bool is_socket)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	if (is_socket && shutdown(side->out, SHUT_WR) != 0)
-		is_socket = false; /* the peer was faster */
+	if (is_socket)
+		shutdown(side->out, SHUT_WR); /* fails when the peer was faster */
 	if (nowhere < 0 || dup2(nowhere, side->in) < 0 || dup2(nowhere, side->out) < 0) {
 		close(side->in);
 		close(side->out);

@@ -1,14 +1,15 @@
 #include "credential.h"
 
+const char *const credential_names[] = {"HTTP_AUTHORIZATION", "REDIRECT_HTTP_AUTHORIZATION",
+    "REDIRECT_REDIRECT_HTTP_AUTHORIZATION", "Authorization", NULL};
+
 struct span
 credential_authorization(const struct exchange *x)
 {
-	static const char *const names[] = {"HTTP_AUTHORIZATION", "REDIRECT_HTTP_AUTHORIZATION",
-	    "REDIRECT_REDIRECT_HTTP_AUTHORIZATION", "Authorization"};
 	struct span value = {"", 0};
 
-	for (size_t i = 0; i < NELEM(names) && value.n == 0; i++)
-		value = text_trim(exchange_param(x, names[i]));
+	for (size_t i = 0; credential_names[i] != NULL && value.n == 0; i++)
+		value = text_trim(exchange_param(x, credential_names[i]));
 	return value;
 }
 

@@ -14,6 +14,9 @@
 
 #define CREDENTIAL_MAX 1024 /* bytes; a longer key is none */
 
+/* Under which variables Authorization may come; the first that is set counts. NULL behind the last. */
+extern const char *const credential_names[];
+
 /* The Authorization header as it came, by the first name that has one; empty when the server passes none. */
 struct span credential_authorization(const struct exchange *x);
 /*

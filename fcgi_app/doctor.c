@@ -3,6 +3,7 @@
 #include "access.h"
 #include "base/clock.h"
 #include "base/emit.h"
+#include "credential.h"
 #include "doctor_ask.h"
 #include "doctor_pass.h"
 
@@ -78,13 +79,10 @@ echo_variables(struct emit *e, const struct exchange *x)
 static void
 echo_credentials(struct emit *e, const struct exchange *x)
 {
-	static const char *const names[] = {"HTTP_AUTHORIZATION", "REDIRECT_HTTP_AUTHORIZATION",
-	    "REDIRECT_REDIRECT_HTTP_AUTHORIZATION", "Authorization"};
-
 	emit_array(e, "authorization");
-	for (size_t i = 0; i < NELEM(names); i++)
-		if (exchange_param(x, names[i]).n > 0)
-			emit_z(e, NULL, names[i]);
+	for (size_t i = 0; credential_names[i] != NULL; i++)
+		if (exchange_param(x, credential_names[i]).n > 0)
+			emit_z(e, NULL, credential_names[i]);
 	emit_end(e);
 	emit_bool(e, "api_key", exchange_param(x, "HTTP_X_API_KEY").n > 0);
 }
@@ -212,7 +210,7 @@ read_whole(struct serve *s, struct respond *r, int64_t *bytes_out, uint64_t *sum
 }
 
 void
-doctor_serve(struct serve *s, const struct request *rq, struct respond *r)
+doctor_serve(struct serve *s, struct request *rq, struct respond *r)
 {
 	struct doctor_ask ask;
 	struct why why;
@@ -221,6 +219,7 @@ doctor_serve(struct serve *s, const struct request *rq, struct respond *r)
 
 	if (!read_whole(s, r, &bytes, &sum))
 		return;
+	rq->swallowed = bytes;
 	if (doctor_ask_read(exchange_param(r->x, "QUERY_STRING"), &ask, &why) != ERR_OK) {
 		refuse(r, 400, "invalid_request_error", why.text);
 		return;

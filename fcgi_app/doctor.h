@@ -5,7 +5,7 @@
  * state_dir (doctor_pass.h), or is in auth.admins. To anybody else it is an unknown path. It touches no store and works
  * without one.
  *
- * Answers   echo: the JSON object that doctor_seen.h reads; stream: events {"n":1,"ms":101} by the gateway's clock, then
+ * Answers   echo: the JSON object that ctl/doctor_judge.h reads; stream: events {"n":1,"ms":101} by the gateway's clock, then
  *           [DONE]; swallow: {"bytes":204800,"sum":"..."}
  */
 #ifndef DOCTOR_H
@@ -17,6 +17,6 @@
 
 /* Must this request not learn that the path exists? */
 bool doctor_is_hidden(const struct serve *s, const struct exchange *x);
-void doctor_serve(struct serve *s, const struct request *rq, struct respond *r);
+void doctor_serve(struct serve *s, struct request *rq, struct respond *r);
 
 #endif

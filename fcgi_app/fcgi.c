@@ -17,8 +17,8 @@
 #define PIPE_MOST 1048576  /* the most that Linux gives by default: for large variables */
 #define WRITE_BYTES 8000   /* libfcgi writes at most once for it */
 #define STOP_GRACE_MS 1000 /* for the variables to come when a signal asked to end */
-#define UNLIMITED_BYTES \
-	65536 /* a socket takes this much without blocking: no time limit is needed */
+/* A socket takes this much without blocking: no time limit is needed. */
+#define UNLIMITED_BYTES 65536
 /* After an early answer the peer may still be sending, and read only then: hosting.md 5. */
 #define LINGER_MS 2000
 #define LINGER_LOOK_MS 100
@@ -58,8 +58,6 @@ fail_with(int error)
 	errno = error;
 	return false;
 }
-
-/* From the peer ------------------------------------------------------------------------------- */
 
 static bool
 wait_for_bytes(struct fcgi *f, struct mono_ms until)
@@ -120,8 +118,6 @@ guard_input(struct fcgi *f, struct why *why)
 	f->at = f->n - rest.n;
 	return rc;
 }
-
-/* To libfcgi ---------------------------------------------------------------------------------- */
 
 static void
 open_pipe(struct fcgi *f)
@@ -195,8 +191,6 @@ accept_request(struct fcgi *f)
 	return fail_with(EPROTO);
 }
 
-/* The body ------------------------------------------------------------------------------------ */
-
 /* More of it for libfcgi. */
 static bool
 feed(struct fcgi *f, struct mono_ms until)
@@ -259,8 +253,6 @@ read_body(void *io, char *dst, size_t n)
 		}
 	}
 }
-
-/* The answer ---------------------------------------------------------------------------------- */
 
 static void
 limit_sending(struct fcgi *f, size_t n)
@@ -325,8 +317,6 @@ probe(void *io)
 	if (!f->broken && send(f->fd, record, sizeof record, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return; /* the next poll shows it */
 }
-
-/* From begin to end --------------------------------------------------------------------------- */
 
 struct fcgi *
 fcgi_new(struct watch *watch, struct mono_ms (*clock)(void), int listen_fd)

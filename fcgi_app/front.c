@@ -115,9 +115,9 @@ hide_doctor(struct serve_job *j)
 		j->rq.endpoint = NULL;
 }
 
-/* What a client may be told of. */
+/* What a client may be told of a path. */
 static enum path_kind
-is_public(struct span path)
+known_to_clients(struct span path)
 {
 	const struct endpoint *endpoint = endpoint_find(path);
 
@@ -144,7 +144,8 @@ front_admit(struct serve_job *j)
 	if (!may_enter(j))
 		return false;
 	if (j->rq.endpoint == NULL) {
-		answer_refuse(j, 404, "not_found", path_hint(text_span(j->rq.path), is_public));
+		answer_refuse(
+		    j, 404, "not_found", path_hint(text_span(j->rq.path), known_to_clients));
 		return false;
 	}
 	if (!endpoint_takes(j->rq.endpoint, j->rq.method)) {

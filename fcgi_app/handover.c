@@ -1,5 +1,6 @@
 #include "handover.h"
 
+#include "base/environment.h"
 #include "base/err.h"
 #include "listen.h"
 
@@ -69,18 +70,6 @@ handover_parse(struct span text, pid_t own, struct handover *handover_out)
 	return true;
 }
 
-void
-handover_forget(const char *name)
-{
-	size_t n = strlen(name);
-	char **to = environ;
-
-	for (char **from = environ; *from != NULL; from++)
-		if (strncmp(*from, name, n) != 0 || (*from)[n] != '=')
-			*to++ = *from;
-	*to = NULL;
-}
-
 static bool
 is_our_child(pid_t pid)
 {
@@ -116,7 +105,7 @@ handover_take(struct handover *handover_out)
 	            is_true(handover_out);
 
 	if (value != NULL)
-		handover_forget(VARIABLE);
+		environment_forget(VARIABLE);
 	if (good) {
 		keep_over_exec(handover_out->listen_fd, false);
 		keep_over_exec(handover_out->pid_fd, false);

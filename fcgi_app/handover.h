@@ -39,7 +39,4 @@ bool handover_take(struct handover *handover_out);
 /* Become `program`, with all signals as they are. Returns only if that failed, with errno, and all is as before. */
 void handover_exec(const char *program, char **argv, const struct handover *handover);
 
-/* Remove a variable from our environment. */
-void handover_forget(const char *name);
-
 #endif

@@ -19,6 +19,7 @@
 #define BACKLOG 1024 /* a short one turns bursts into errors: hosting.md 6 */
 #define LOCK_MS 2000
 #define LOCK_LOOK_MS 20
+#define PASSED_FD 3 /* sd_listen_fds(3) */
 
 bool
 listen_is(int fd)
@@ -28,8 +29,6 @@ listen_is(int fd)
 
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &n) == 0 && on != 0;
 }
-
-#define PASSED_FD 3 /* sd_listen_fds(3) */
 
 int
 listen_passed(void)

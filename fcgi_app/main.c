@@ -5,24 +5,22 @@
  * Source    SPEC.md section 2
  */
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/sandbox.h"
 #include "handover.h"
 #include "listen.h"
 #include "master.h"
 #include "once.h"
+#include "start.h"
 
 #include <curl/curl.h>
 #include <fcgiapp.h>
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#define PATH_BYTES 4096
 
 struct options {
 	const char *conf, *listen, *workers;
@@ -55,7 +53,7 @@ usage(int status)
 static _Noreturn void
 fail(const char *text)
 {
-	fprintf(stderr, "sluice: %s\n", text);
+	start_failed(text);
 	exit(1);
 }
 
@@ -121,38 +119,6 @@ wants_pool(const struct options *o, bool own_socket, unsigned *fixed_out)
 	return true;
 }
 
-static void
-load(const char *path, struct conf **conf_out)
-{
-	struct conf_report report = {.n = 0};
-	struct why why;
-
-	if (conf_load(path, conf_out, &report, &why) == ERR_OK) {
-		conf_report_release(&report);
-		return;
-	}
-	for (size_t i = 0; i < report.n; i++)
-		fprintf(stderr, "sluice: %s\n", report.at[i].text);
-	if (report.n == 0)
-		fprintf(stderr, "sluice: %s\n", why.text);
-	exit(1);
-}
-
-/* The user that root becomes is the owner of what root made before. */
-static void
-become_user(const struct options *o, const struct conf *conf, struct log *log)
-{
-	bool stayed_root = false;
-	struct why why;
-
-	if (sandbox_drop_root(conf->server.user.p, conf->path.p, &stayed_root, &why) != ERR_OK)
-		fail(why.text);
-	if (stayed_root)
-		log_fields(log, LOG_LEVEL_WARN, clock_wall(),
-		    "running as root: set server.user, or let another user own the configuration",
-		    LOG_Z("listen", o->listen == NULL ? "" : o->listen));
-}
-
 /* Bound here for the user that we become. */
 static int
 bind_socket(const struct options *o, const struct conf *conf)
@@ -175,9 +141,9 @@ take_passed(void)
 {
 	int fd = listen_passed();
 
-	handover_forget("LISTEN_PID");
-	handover_forget("LISTEN_FDS");
-	handover_forget("LISTEN_FDNAMES");
+	environment_forget("LISTEN_PID");
+	environment_forget("LISTEN_FDS");
+	environment_forget("LISTEN_FDNAMES");
 	return fd;
 }
 
@@ -203,83 +169,42 @@ open_socket(const struct options *o, const struct conf *conf, int passed)
 	usage(2);
 }
 
-static struct log *
-open_log(const struct conf *conf)
-{
-	struct log *log = log_open(
-	    conf->log.target.p, (enum log_level)conf->log.level, conf->log.format == CONF_LOG_JSON);
-	struct why why;
-
-	if (log == NULL) {
-		err_why(
-		    &why, "cannot open log.target '%s': %s", conf->log.target.p, strerror(errno));
-		fail(why.text);
-	}
-	return log;
-}
-
 /* By what a later restart finds the program, which may have been replaced by then: never a link in /proc. */
 static void
-find_program(const char *word, char out[PATH_BYTES])
+find_program(const char *word, char out[PATH_MAX])
 {
-	char here[PATH_BYTES / 2];
+	char here[PATH_MAX / 2];
 	ssize_t n;
 
 	if (word[0] == '/') {
-		snprintf(out, PATH_BYTES, "%s", word);
+		snprintf(out, PATH_MAX, "%s", word);
 	} else if (strchr(word, '/') != NULL && getcwd(here, sizeof here) != NULL) {
-		snprintf(out, PATH_BYTES, "%s/%s", here, word);
+		snprintf(out, PATH_MAX, "%s/%s", here, word);
 	} else {
-		n = readlink("/proc/self/exe", out, PATH_BYTES - 1);
+		n = readlink("/proc/self/exe", out, PATH_MAX - 1);
 		out[n > 0 ? n : 0] = '\0';
 	}
 }
 
 static void
-start_libraries(void)
+find_and_load(const struct options *o, char path[PATH_MAX], struct worker_job *job)
 {
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0 || FCGX_Init() != 0)
-		fail("libcurl or libfcgi does not start");
-}
-
-/* All that needs no socket, as the user that would serve. */
-static int
-test(struct worker_job *job)
-{
-	bool stayed_root = false;
-	struct why why;
-
-	if (sandbox_drop_root(job->conf->server.user.p, job->conf->path.p, &stayed_root, &why) !=
-	    ERR_OK)
-		fail(why.text);
-	job->log = open_log(job->conf);
-	start_libraries();
-	if (trust_load(job->conf, &job->trust, &why) != ERR_OK)
-		fail(why.text);
-	return 0;
-}
-
-static void
-find_and_load(const struct options *o, char path[PATH_BYTES], struct worker_job *job)
-{
-	struct why why;
-
-	if (conf_find(o->conf, path, PATH_BYTES, &why) != ERR_OK)
-		fail(why.text);
-	load(path, &job->conf);
+	if (!start_conf(o->conf, path, &job->conf))
+		exit(1);
 	job->loaded_at = clock_wall();
 	job->conf_path = path;
 }
 
-/* Everything before the fork; what is here is shared by all workers. */
+/* Everything that needs no socket, before the fork; what is here is shared by all workers. */
 static void
-prepare(const struct options *o, struct worker_job *job)
+prepare(struct worker_job *job)
 {
 	struct why why;
 
-	job->log = open_log(job->conf);
-	become_user(o, job->conf, job->log);
-	start_libraries();
+	if (!start_user(job->conf, &job->log))
+		exit(1);
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0 || FCGX_Init() != 0)
+		fail("libcurl or libfcgi does not start");
 	if (trust_load(job->conf, &job->trust, &why) != ERR_OK)
 		fail(why.text);
 }
@@ -288,7 +213,7 @@ static int
 serve(const struct options *o, struct worker_job *job, char **argv)
 {
 	struct handover *from = calloc(1, sizeof *from);
-	char program[PATH_BYTES];
+	char program[PATH_MAX];
 	struct master_start start = {.program = program, .argv = argv};
 	bool goes_on, pool;
 	int passed, status;
@@ -299,15 +224,10 @@ serve(const struct options *o, struct worker_job *job, char **argv)
 	passed = goes_on ? -1 : take_passed();
 	find_program(argv[0], program);
 	pool = wants_pool(o, o->listen != NULL || passed >= 0, &start.workers);
-	if (goes_on) {
-		start.from = from;
-		job->listen_fd = from->listen_fd;
-		start.listen = socket_name(o, job->listen_fd);
-	} else {
-		job->listen_fd = open_socket(o, job->conf, passed);
-		start.listen = socket_name(o, job->listen_fd);
-	}
-	prepare(o, job);
+	start.from = goes_on ? from : NULL;
+	job->listen_fd = goes_on ? from->listen_fd : open_socket(o, job->conf, passed);
+	start.listen = socket_name(o, job->listen_fd);
+	prepare(job);
 	status = pool || goes_on ? master_run(job, &start) : worker_run(job);
 	free(from);
 	return status;
@@ -318,15 +238,18 @@ main(int argc, char **argv)
 {
 	struct options o = {.mode = LISTEN_MODE};
 	struct worker_job job = {.generation = 1};
-	char path[PATH_BYTES];
+	char path[PATH_MAX];
 	int status;
 
 	sandbox_harden();
 	if (once_is_asked())
 		return once_run();
+	environment_forget("REQUEST_METHOD"); /* what we start is no CGI either */
 	parse(argc, argv, &o);
 	find_and_load(&o, path, &job);
-	status = o.test ? test(&job) : serve(&o, &job, argv);
+	if (o.test)
+		prepare(&job);
+	status = o.test ? 0 : serve(&o, &job, argv);
 	if (o.listen != NULL && !o.test)
 		listen_remove(o.listen);
 	trust_free(&job.trust);

@@ -1,20 +1,18 @@
 #include "once.h"
 
 #include "base/clock.h"
-#include "base/sandbox.h"
 #include "cgi.h"
 #include "chores.h"
 #include "listen.h"
 #include "process.h"
 #include "respond.h"
 #include "settle.h"
+#include "start.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,68 +32,17 @@ once_is_asked(void)
 	return getenv("REQUEST_METHOD") != NULL && !listen_is(STDIN_FILENO);
 }
 
-static bool
-complain(const char *text)
-{
-	fprintf(stderr, "sluice: %s\n", text);
-	return false;
-}
-
-static bool
-load(struct once *o)
-{
-	struct conf_report report = {.n = 0};
-	struct why why;
-	bool ok = conf_find(NULL, o->path, sizeof o->path, &why) == ERR_OK;
-
-	if (!ok)
-		return complain(why.text);
-	ok = conf_load(o->path, &o->job.conf, &report, &why) == ERR_OK;
-	for (size_t i = 0; i < report.n && !ok; i++)
-		complain(report.at[i].text);
-	if (!ok && report.n == 0)
-		complain(why.text);
-	conf_report_release(&report);
-	return ok;
-}
-
-static bool
-become_user(struct once *o)
-{
-	const struct conf *conf = o->job.conf;
-	bool stayed_root = false;
-	struct why why;
-
-	if (sandbox_drop_root(conf->server.user.p, conf->path.p, &stayed_root, &why) != ERR_OK)
-		return complain(why.text);
-	if (stayed_root)
-		log_fields(o->job.log, LOG_LEVEL_WARN, clock_wall(),
-		    "running as root: set server.user, or let another user own the configuration",
-		    LOG_Z("listen", ""));
-	return true;
-}
-
 /* All that must be there before the request can be looked at. */
 static bool
 prepare(struct once *o)
 {
-	const struct conf *conf;
 	struct why why;
 
-	if (!load(o))
+	if (!start_conf(NULL, o->path, &o->job.conf))
 		return false;
-	conf = o->job.conf;
 	o->job.loaded_at = clock_wall();
-	o->job.log = log_open(
-	    conf->log.target.p, (enum log_level)conf->log.level, conf->log.format == CONF_LOG_JSON);
-	if (o->job.log == NULL) {
-		err_why(
-		    &why, "cannot open log.target '%s': %s", conf->log.target.p, strerror(errno));
-		return complain(why.text);
-	}
-	if (!become_user(o))
-		return false;
-	return trust_later(conf, &o->job.trust, &why) == ERR_OK || complain(why.text);
+	return start_user(o->job.conf, &o->job.log) &&
+	       (trust_later(o->job.conf, &o->job.trust, &why) == ERR_OK || start_failed(why.text));
 }
 
 static struct exchange *
@@ -173,9 +120,8 @@ once_run(void)
 {
 	struct once o = {.job = {.listen_fd = -1, .generation = 1}};
 
-	sandbox_harden();
 	if (watch_open(&o.p.watch, 0) < 0)
-		complain("cannot wait for signals");
+		start_failed("cannot wait for signals");
 	o.p.watch.by_hangup = true;
 	if (prepare(&o))
 		serve(&o);

@@ -237,7 +237,7 @@ page_models(struct serve *s, const struct request *rq, struct respond *r)
 }
 
 void
-page_serve(struct serve *s, const struct request *rq, struct respond *r)
+page_serve(struct serve *s, struct request *rq, struct respond *r)
 {
 	switch (rq->endpoint->work) {
 	case ENDPOINT_HEALTHZ: page_healthz(s, r); break;

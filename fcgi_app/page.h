@@ -10,6 +10,6 @@
 #include "respond.h"
 #include "serve.h"
 
-void page_serve(struct serve *s, const struct request *rq, struct respond *r);
+void page_serve(struct serve *s, struct request *rq, struct respond *r);
 
 #endif

@@ -21,7 +21,10 @@ hex(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Percent-decode once. False for a broken escape, NUL, backslash or a path that is too long. */
+/*
+ * Percent-decode once. False for a broken escape, a backslash, a path that is too long, or a control character: a "." in a
+ * web server's rule does not match a line's end, so that it would see another path than we do.
+ */
 static bool
 decode_into(struct span raw, bool decode, char *out, size_t *n_out)
 {
@@ -36,7 +39,7 @@ decode_into(struct span raw, bool decode, char *out, size_t *n_out)
 			c = (char)(hex(raw.p[i + 1]) * 16 + hex(raw.p[i + 2]));
 			i += 2;
 		}
-		if (c == '\0' || c == '\\' || n + 2 > PATH_MAX_BYTES)
+		if ((unsigned char)c < ' ' || c == 0x7f || c == '\\' || n + 2 > PATH_MAX_BYTES)
 			return false;
 		out[n++] = c;
 	}

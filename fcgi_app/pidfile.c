@@ -144,5 +144,5 @@ pidfile_holder(int fd, struct pidfile_text *text_out)
 		*text_out = (struct pidfile_text){.pid = 0};
 	if (fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
 		return 0;
-	return lock.l_pid;
+	return lock.l_pid > 0 ? lock.l_pid : -1; /* else a signal would go to more than one */
 }

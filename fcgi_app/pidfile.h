@@ -48,7 +48,10 @@ bool pidfile_write(int fd, const struct pidfile_text *text);
 
 /* Wait until nobody else starts a pool here; ends with the process. False with errno. */
 bool pidfile_lock_start(int fd);
-/* The pid of the pool that runs, 0 = none. *text_out, also of the last one: pid 0 in it = nothing is known. */
+/*
+ * The pid of the pool that runs, 0 = none, -1 = somebody holds the file who has no pid here (another container or machine,
+ * or a lock of another kind). *text_out, also of the last one: pid 0 in it = nothing is known.
+ */
 pid_t pidfile_holder(int fd, struct pidfile_text *text_out);
 
 #endif

@@ -93,11 +93,11 @@ process_open_store(struct process *p)
 	if (rc == STORE_OK && store_why.text[0] != '\0')
 		process_log(
 		    p, LOG_LEVEL_WARN, "the store was opened with a warning", store_why.text);
-	if (rc != STORE_OK)
+	if (rc == STORE_OK)
+		rc = slot_open(p->env, &p->slot, &store_why);
+	if (rc != STORE_OK) {
 		err_why(&why, "store: %s", store_why.text);
-	else if (slot_open(p->env, &p->slot, &store_why) != STORE_OK)
-		err_why(&why, "store: %s", store_why.text);
-	else if (pool_open(p->env, conf, true, &p->pool, &why) == ERR_OK) {
+	} else if (pool_open(p->env, conf, true, &p->pool, &why) == ERR_OK) {
 		enter_pool(p);
 		return true;
 	}

@@ -17,8 +17,8 @@
 #include "exchange.h"
 
 #define REQUEST_MODEL_MAX 255 /* bytes of a model's name: what the store holds of one */
-#define REQUEST_MIN_RATE \
-	500 /* bytes of the body a second, beyond stall_ms: as Apache's mod_reqtimeout */
+/* Bytes of the body a second, beyond stall_ms: as Apache's mod_reqtimeout. */
+#define REQUEST_MIN_RATE 500
 
 struct request {
 	struct span id; /* X-Request-Id: the client's if it is well-formed, else ours */
@@ -30,6 +30,7 @@ struct request {
 	struct dialect_request read;
 	struct span model; /* decoded; "" where a body may have none */
 	bool stream, wants_usage;
+	int64_t swallowed; /* bytes of a body of which nothing is kept */
 };
 
 /* How much may come, and how slowly: in stall_ms and a second for each REQUEST_MIN_RATE bytes. */

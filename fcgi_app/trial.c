@@ -32,7 +32,8 @@ spawn(pid_t *pid_out, int out, const char *program, char **argv)
 	int rc;
 
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	/* not the listening socket; /dev may be missing */
+	posix_spawn_file_actions_adddup2(&actions, out, STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
 	posix_spawnattr_init(&attributes);

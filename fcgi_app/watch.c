@@ -35,12 +35,21 @@ watch_open(struct watch *watch, int64_t drain_ms)
 {
 	sigset_t set;
 
-	*watch = (struct watch){.client_fd = -1, .drain_ms = drain_ms};
+	*watch = (struct watch){.signal_fd = -1, .client_fd = -1, .drain_ms = drain_ms};
 	our_signals(&set);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+	/* what a parent has blocked besides is let through */
+	if (sigprocmask(SIG_SETMASK, &set, NULL) != 0)
 		return -1;
 	watch->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	return watch->signal_fd;
+}
+
+static void
+stop(struct watch *watch, struct mono_ms by)
+{
+	watch->stopping = true;
+	watch->stop_by = by;
+	watch->client_gone = watch->client_gone || watch->by_hangup;
 }
 
 void
@@ -56,14 +65,12 @@ watch_signals(struct watch *watch, struct mono_ms now)
 		} else if (info.ssi_signo == (uint32_t)SIGRTMIN) {
 			watch->restart = true;
 		} else if (info.ssi_signo == SIGQUIT) {
-			watch->stopping = watch->at_once = true;
-			watch->stop_by = now;
-			watch->client_gone = watch->by_hangup;
+			watch->at_once = true;
+			stop(watch, now);
 		} else if (!watch->stopping &&
 		           (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)) {
-			watch->stopping = true; /* a second signal does not start the drain anew */
-			watch->stop_by.v = now.v + watch->drain_ms;
-			watch->client_gone = watch->by_hangup;
+			/* a second signal does not start the drain anew */
+			stop(watch, (struct mono_ms){now.v + watch->drain_ms});
 		}
 	}
 }

@@ -17,24 +17,23 @@ struct watch {
 	int signal_fd;
 	int client_fd; /* -1 = none or not to be watched */
 	bool client_gone;
-	bool
-	    half_closed; /* its sending side is closed: gone, or a client that only said it is done sending */
+	/* Its sending side is closed: it has gone, or only said that it is done sending. */
+	bool half_closed;
 	struct mono_ms half_closed_at;
-	bool
-	    by_hangup; /* plain CGI: client_fd is only written to, and a signal to end says that the client has gone */
+	/* Plain CGI: client_fd is only written to, and a signal to end says that the client has gone. */
+	bool by_hangup;
 	bool stopping; /* a signal asked to end: no further request is taken */
 	bool at_once;  /* and running answers have no time */
 	bool reload;   /* SIGHUP came */
-	bool
-	    replace; /* SIGUSR1 came: a worker ends after its running answer, a master replaces all */
-	bool restart;           /* SIGRTMIN came: a master becomes the program on disk */
+	bool replace;  /* SIGUSR1: a worker ends after its running answer, a master replaces all */
+	bool restart;  /* SIGRTMIN: a master becomes the program on disk */
 	struct mono_ms stop_by; /* while stopping: running answers end then */
 	int64_t drain_ms;
 };
 
 /*
- * SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN are blocked and come by signal_fd; -1 on failure. SIGTERM and
- * SIGINT end a running answer within the drain.
+ * SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN are blocked, no others, and come by signal_fd; -1 on
+ * failure. SIGTERM and SIGINT end a running answer within the drain, SIGQUIT at once.
  */
 int watch_open(struct watch *watch, int64_t drain_ms);
 /* Let SIGCHLD come by signal_fd, too (it must be blocked). */

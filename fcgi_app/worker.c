@@ -209,8 +209,8 @@ loop(struct worker *w)
 	while (may_go_on(w)) {
 		struct epoll_event events[2];
 		int n = epoll_wait(w->epoll_fd, events, 2, TICK_MS);
-		bool ready =
-		    n == 0; /* whoever was woken for a connection may have died of something */
+		/* after a silence, too: whoever was woken for a connection may have died */
+		bool ready = n == 0;
 
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.fd == w->p.watch.signal_fd)

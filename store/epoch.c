@@ -218,13 +218,15 @@ fate_of(const struct facts *facts, bool known, bool same, bool live)
 	return same || facts->clean ? EPOCH_KEEP : EPOCH_ASIDE;
 }
 
-/* Where the name of a boot comes from: the kernel, a marker, nowhere. */
-static char
-kind_of(const char *boot)
+enum origin { ORIGIN_NONE, ORIGIN_MARKER, ORIGIN_KERNEL };
+
+/* Where the name of a boot comes from. */
+static enum origin
+origin_of(const char *boot)
 {
-	return strcmp(boot, UNKNOWN_BOOT) == 0                        ? '-'
-	       : strncmp(boot, MARKER_BOOT, strlen(MARKER_BOOT)) == 0 ? 'm'
-	                                                              : 'k';
+	if (strcmp(boot, UNKNOWN_BOOT) == 0)
+		return ORIGIN_NONE;
+	return strncmp(boot, MARKER_BOOT, strlen(MARKER_BOOT)) == 0 ? ORIGIN_MARKER : ORIGIN_KERNEL;
 }
 
 /*
@@ -234,7 +236,7 @@ kind_of(const char *boot)
 static void
 take_name(struct epoch *epoch, const struct facts *facts)
 {
-	if (!epoch->alone && kind_of(epoch->boot) != kind_of(facts->boot))
+	if (!epoch->alone && origin_of(epoch->boot) != origin_of(facts->boot))
 		snprintf(epoch->boot, sizeof epoch->boot, "%s", facts->boot);
 }
 

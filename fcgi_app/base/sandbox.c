@@ -22,29 +22,36 @@ fill_descriptors(void)
 			_exit(1);
 }
 
-/* A parent that ignores SIGCHLD would hide the end of our children, one that blocks signals would make us deaf. */
+/* A parent that ignores SIGCHLD would hide the end of our children. */
 static void
-own_signals(void)
+reset_signals(void)
 {
-	static const int numbers[] = {
-	    SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE, SIGQUIT};
-	sigset_t none;
+	const int numbers[] = {SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE,
+	    SIGQUIT, SIGRTMIN};
 
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		signal(numbers[i], SIG_DFL);
 	signal(SIGXFSZ, SIG_IGN);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void
+put_in_order(void)
+{
+	fill_descriptors();
+	reset_signals();
+	umask(077);
+	/* one thread works at a time, but the C library would reserve 64 MiB of addresses for each */
+	mallopt(M_ARENA_MAX, 1);
 }
 
 void
 sandbox_begin(void)
 {
-	fill_descriptors();
-	own_signals();
-	umask(077);
-	/* one thread works at a time, but the C library would reserve 64 MiB of addresses for each */
-	mallopt(M_ARENA_MAX, 1);
+	sigset_t none;
+
+	put_in_order();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 void
@@ -52,7 +59,7 @@ sandbox_harden(void)
 {
 	struct rlimit none = {0, 0};
 
-	sandbox_begin();
+	put_in_order();
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	setrlimit(RLIMIT_CORE, &none);

@@ -15,7 +15,10 @@
 
 /* The first call of a program, before it opens anything: descriptors, signals, umask. */
 void sandbox_begin(void);
-/* The same and the rest, for what serves strangers. */
+/*
+ * The same and the rest, for what serves strangers. Signals that are blocked stay so until watch_open(): one that comes
+ * while a master becomes a new program (handover.h) waits for that, and does not end it.
+ */
 void sandbox_harden(void);
 /* Started as root: become `user`, or the owner of `path`. *stayed_root_out tells that the owner is root. */
 enum err sandbox_drop_root(

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sandbox.h"
 #include "ctl/args.h"
 #include "store/book.h"
 #include "store/tally.h"
@@ -11,6 +12,20 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Files of another user would lock the gateway out. */
+static bool
+is_gateways(struct ctl *ctl, const struct conf *conf, const struct stat *st)
+{
+	unsigned uid, gid;
+
+	if (!sandbox_later_user(conf->server.user.p, conf->path.p, &uid, &gid) || uid == st->st_uid)
+		return true;
+	fprintf(ctl->err,
+	    "sluicectl: state_dir belongs to user %u, but the gateway is user %u: chown -R %u:%u '%s'\n",
+	    (unsigned)st->st_uid, uid, uid, gid, conf->state_dir.p);
+	return false;
+}
 
 bool
 attach_owner(struct ctl *ctl, const struct conf *conf)
@@ -25,6 +40,8 @@ attach_owner(struct ctl *ctl, const struct conf *conf)
 		    conf->state_dir.p);
 		return false;
 	}
+	if (!is_gateways(ctl, conf, &st))
+		return false;
 	if (st.st_uid == 0)
 		return true;
 	if (setegid(st.st_gid) == 0 && seteuid(st.st_uid) == 0)

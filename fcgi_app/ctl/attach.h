@@ -1,7 +1,8 @@
 /*
  * attach - what most commands begin with: the configuration and the store it names.
  *
- * Run as root it acts as the owner of state_dir, and creates nothing: files of root would lock the workers out.
+ * Run as root it acts as the owner of state_dir, and creates nothing: files of root would lock the workers out. An owner
+ * who is not the gateway's user is refused.
  */
 #ifndef CTL_ATTACH_H
 #define CTL_ATTACH_H

@@ -34,7 +34,7 @@ static const struct command {
     {"start", daemon_start_run,
         "[--listen ADDR] [--workers N] [--socket-mode MODE] [--program FILE] [--json]",
         "run a pool under your own account, unless one runs already",
-        "@reboot sluicectl -c /etc/sluice/sluice.json start"},
+        "@reboot sluicectl -c /etc/sluice/sluice.json start >/dev/null"},
     {"stop", daemon_stop_run, "[--json]", "end the pool; running answers may end first",
         "sluicectl stop"},
     {"restart", daemon_restart_run, "[--json]",
@@ -62,7 +62,7 @@ static const struct command {
     {"probe", errands_probe_run, "[ACCOUNT...] [--models] [--json]",
         "ask accounts now: healthy, rate_limited or failed", "sluicectl probe openai/a1"},
     {"tick", errands_tick_run, "[--json]", "run the periodic work that is due, for cron",
-        "* * * * * sluicectl -c /etc/sluice/sluice.json tick"},
+        "* * * * * sluicectl -c /etc/sluice/sluice.json tick >/dev/null"},
     {"degrade", errands_degrade_run, "[on | off | auto] [--json]",
         "refuse all requests with degrade.message, by hand", "sluicectl degrade on"},
     {"doctor", doctor_run,
@@ -75,7 +75,7 @@ static const struct command {
 static void
 usage(FILE *to)
 {
-	fputs("usage: sluicectl [-c FILE] COMMAND ...\n\n", to);
+	fputs("usage: sluicectl [-c FILE] [--json] COMMAND ...\n\n", to);
 	for (size_t i = 0; i < NELEM(table); i++)
 		fprintf(to, "  %-8s  %s\n", table[i].name, table[i].help);
 	fputs("\nsluicectl COMMAND --help shows its arguments and an example.\n", to);
@@ -91,7 +91,12 @@ help(const struct command *command)
 static int
 unknown(const char *word)
 {
-	const char *nearest = NULL;
+	static const struct {
+		const char *verb, *group;
+	} verbs[] = {{"disable", "account"}, {"enable", "account"}, {"clear", "account"},
+	    {"revive", "account"}, {"credits", "account"}, {"triggers", "channel"},
+	    {"drop", "session"}};
+	const char *nearest = NULL, *group = "";
 	size_t best = 4;
 
 	for (size_t i = 0; i < NELEM(table); i++) {
@@ -102,11 +107,16 @@ unknown(const char *word)
 			nearest = table[i].name;
 		}
 	}
+	for (size_t i = 0; i < NELEM(verbs); i++)
+		if (strcmp(verbs[i].verb, word) == 0) {
+			group = verbs[i].group;
+			nearest = verbs[i].verb;
+		}
 	fprintf(stderr, "sluicectl: no command '%s'", word);
 	if (nearest != NULL)
-		fprintf(stderr, "; did you mean '%s'?", nearest);
-	fputc('\n', stderr);
-	usage(stderr);
+		fprintf(stderr, "; did you mean '%s%s%s'?", group, group[0] == '\0' ? "" : " ",
+		    nearest);
+	fputs("; see sluicectl --help\n", stderr);
 	return CTL_USAGE;
 }
 

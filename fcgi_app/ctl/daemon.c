@@ -16,6 +16,7 @@
 
 #define LOOK_MS 20
 #define MASTER_GRACE_MS 10000 /* beyond the drain: the master kills its workers after 5 s of them */
+#define DRAIN_UNKNOWN_MS 600000
 #define KILLED_MS 5000
 #define RESTART_MS (TRIAL_LIMIT_MS + 20000)
 #define OUTPUT_MAX 16384
@@ -33,17 +34,21 @@ load(struct ctl *ctl, struct daemon *d)
 	if (!ok && report.n == 0)
 		fprintf(ctl->err, "sluicectl: %s\n", why.text);
 	conf_report_release(&report);
+	if (ok)
+		snprintf(d->dir, sizeof d->dir, "%s", d->conf->state_dir.p);
 	return ok;
 }
 
 /* What is made here must belong to the user that serves. */
 static bool
-become_user(struct ctl *ctl, const struct conf *conf)
+become_user(struct ctl *ctl, const struct daemon *d)
 {
 	bool stayed_root = false;
 	struct why why;
 
-	if (sandbox_drop_root(conf->server.user.p, conf->path.p, &stayed_root, &why) == ERR_OK)
+	const char *user = d->conf == NULL ? "" : d->conf->server.user.p;
+
+	if (sandbox_drop_root(user, d->path, &stayed_root, &why) == ERR_OK)
 		return true;
 	fprintf(ctl->err, "sluicectl: %s\n", why.text);
 	return false;
@@ -52,7 +57,7 @@ become_user(struct ctl *ctl, const struct conf *conf)
 static bool
 open_file(struct ctl *ctl, struct daemon *d, bool create)
 {
-	const char *dir = d->conf->state_dir.p;
+	const char *dir = d->dir;
 
 	if (create && mkdir(dir, 0700) != 0 && errno != EEXIST) {
 		fprintf(
@@ -71,7 +76,8 @@ bool
 daemon_open(struct ctl *ctl, struct daemon *d, bool create)
 {
 	*d = (struct daemon){.fd = -1};
-	if (load(ctl, d) && become_user(ctl, d->conf) && open_file(ctl, d, create))
+	if ((load(ctl, d) || (!create && d->path[0] != '\0' && daemon_salvage(d))) &&
+	    become_user(ctl, d) && open_file(ctl, d, create))
 		return true;
 	daemon_close(d);
 	return false;
@@ -90,6 +96,18 @@ pid_t
 daemon_pid(struct daemon *d)
 {
 	return d->fd < 0 ? 0 : pidfile_holder(d->fd, &d->text);
+}
+
+bool
+daemon_is_foreign(struct ctl *ctl, struct daemon *d)
+{
+	if (daemon_pid(d) >= 0)
+		return false;
+	fprintf(ctl->err,
+	    "sluicectl: '%s/%s' is locked by a process that is not to be seen from here, in another "
+	    "container or on another machine: ask there\n",
+	    d->conf->state_dir.p, PIDFILE_NAME);
+	return true;
 }
 
 void
@@ -151,18 +169,21 @@ kill_it(struct ctl *ctl, struct daemon *d, pid_t pid)
 static int
 stop_it(struct ctl *ctl, struct daemon *d, pid_t pid)
 {
-	int64_t most = d->conf->server.drain_timeout_ms + MASTER_GRACE_MS;
+	int64_t drain = d->conf == NULL ? DRAIN_UNKNOWN_MS : d->conf->server.drain_timeout_ms;
 
 	if (kill(pid, SIGTERM) != 0) {
 		fprintf(ctl->err, "sluicectl: cannot stop pid %d: %s\n", (int)pid, strerror(errno));
 		return CTL_FAILED;
 	}
-	if (!daemon_wait_gone(ctl, d, pid, most) && !kill_it(ctl, d, pid))
+	if (!daemon_wait_gone(ctl, d, pid, drain + MASTER_GRACE_MS) && !kill_it(ctl, d, pid))
 		return CTL_FAILED;
 	if (d->text.killed > 0)
 		fprintf(ctl->err, "sluicectl: %lld workers did not end in time: killed\n",
 		    (long long)d->text.killed);
 	daemon_say(ctl, d, "stopped", true);
+	if (strncmp(d->text.listen, "unix:", 5) != 0 && strchr(d->text.listen, ':') == NULL)
+		fprintf(ctl->err,
+		    "sluicectl: what had started it may start it anew: stop lighttpd, or systemctl stop sluice.socket sluice.service\n");
 	return CTL_DONE;
 }
 
@@ -180,6 +201,8 @@ daemon_stop_run(struct ctl *ctl, int argc, char **argv)
 	pid = daemon_pid(&d);
 	if (pid > 0) {
 		status = stop_it(ctl, &d, pid);
+	} else if (daemon_is_foreign(ctl, &d)) {
+		status = CTL_FAILED;
 	} else {
 		d.text.pid = 0;
 		daemon_say(ctl, &d, "no pool runs here", false);
@@ -225,8 +248,11 @@ daemon_restart_run(struct ctl *ctl, int argc, char **argv)
 		return CTL_FAILED;
 	pid = daemon_pid(&d);
 	if (pid == 0) {
-		fprintf(ctl->err, "sluicectl: no pool runs here: sluicectl start\n");
-	} else {
+		fprintf(ctl->err,
+		    "sluicectl: no pool runs here: sluicectl start (mod_fcgid and CGI need none)\n");
+	} else if (d.conf == NULL) {
+		fprintf(ctl->err, "sluicectl: not restarted, the running pool goes on\n");
+	} else if (pid > 0) {
 		int64_t serial = d.text.serial;
 
 		if (kill(pid, SIGRTMIN) == 0)
@@ -234,6 +260,8 @@ daemon_restart_run(struct ctl *ctl, int argc, char **argv)
 		else
 			fprintf(ctl->err, "sluicectl: cannot restart pid %d: %s\n", (int)pid,
 			    strerror(errno));
+	} else if (!daemon_is_foreign(ctl, &d)) {
+		fprintf(ctl->err, "sluicectl: the pool has just ended: sluicectl start\n");
 	}
 	daemon_close(&d);
 	return status;

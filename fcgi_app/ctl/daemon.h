@@ -15,21 +15,29 @@
 
 #include <limits.h>
 
-#define DAEMON_LOG \
-	"pool.log" /* in state_dir: standard error of a pool that was started from here */
+/* In state_dir: standard error of a pool that was started from here. */
+#define DAEMON_LOG "pool.log"
 
 struct daemon {
-	struct conf *conf;
+	struct conf *conf;   /* NULL: it has a fault */
 	char path[PATH_MAX]; /* of the configuration */
+	char dir[PATH_MAX];  /* state_dir */
 	int fd;              /* the pidfile; -1 = there is none */
 	struct pidfile_text text;
 };
 
-/* Configuration and pidfile, which is made when `create`. False: it was said why. */
+/*
+ * Configuration and pidfile, which is made when `create`. Else the pool is found also by a configuration with faults, which
+ * are told. False: it was said why.
+ */
 bool daemon_open(struct ctl *ctl, struct daemon *d, bool create);
+/* The state_dir of a configuration that does not load. False: it cannot be told. */
+bool daemon_salvage(struct daemon *d);
 void daemon_close(struct daemon *d);
-/* The pid of the pool that runs, 0 = none; d->text is read. */
+/* The pid of the pool that runs, 0 = none, -1 = one without a pid here; d->text is read. */
 pid_t daemon_pid(struct daemon *d);
+/* True, and said: there is a pool, and it cannot be reached from here. */
+bool daemon_is_foreign(struct ctl *ctl, struct daemon *d);
 /* One line for people, or an object for programs: what was done, and the pool. */
 void daemon_say(struct ctl *ctl, const struct daemon *d, const char *done, bool changed);
 /* Wait until that process no longer holds the file. False: it still does after `ms`. */

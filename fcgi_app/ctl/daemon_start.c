@@ -1,7 +1,7 @@
 #include "base/clock.h"
+#include "base/environment.h"
 #include "ctl/args.h"
 #include "ctl/daemon.h"
-#include "handover.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -163,8 +163,7 @@ spawn(const struct plan *plan, pid_t *pid_out)
 	posix_spawnattr_setflags(
 	    &attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	/* started from a CGI script it would take itself for one */
-	handover_forget("REQUEST_METHOD");
-	handover_forget("GATEWAY_INTERFACE");
+	environment_forget("REQUEST_METHOD");
 	rc = posix_spawn(pid_out, plan->program, &actions, &attributes, plan->words, environ);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
@@ -185,6 +184,24 @@ print_log(struct ctl *ctl, const struct plan *plan)
 	}
 }
 
+/* The usual place of the socket may be one that only root writes to. */
+static const char *
+hint(const struct plan *plan)
+{
+	char dir[sizeof plan->listen_room];
+	char *slash;
+
+	if (plan->listen != plan->listen_room)
+		return "";
+	memcpy(dir, plan->listen_room, sizeof dir);
+	slash = strrchr(dir, '/');
+	if (slash != NULL)
+		*slash = '\0';
+	return access(dir + strlen("unix:"), W_OK) == 0
+	           ? ""
+	           : "; try --listen unix:/run/sluice/sluice.sock";
+}
+
 static int
 wait_ready(struct ctl *ctl, struct daemon *d, const struct plan *plan, pid_t child)
 {
@@ -199,7 +216,7 @@ wait_ready(struct ctl *ctl, struct daemon *d, const struct plan *plan, pid_t chi
 		}
 		if (waitpid(child, &status, WNOHANG) == child) {
 			print_log(ctl, plan);
-			fprintf(ctl->err, "sluicectl: not started\n");
+			fprintf(ctl->err, "sluicectl: not started%s\n", hint(plan));
 			return CTL_FAILED;
 		}
 		poll(NULL, 0, LOOK_MS);
@@ -222,9 +239,9 @@ start_it(struct ctl *ctl, struct daemon *d, struct plan *plan)
 	set_words(d, plan);
 	clear_orphans(d, plan);
 	rc = spawn(plan, &child);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = wait_ready(ctl, d, plan, child);
-	else {
+	} else {
 		fprintf(ctl->err, "sluicectl: cannot run '%s': %s\n", plan->program, strerror(rc));
 		rc = CTL_FAILED;
 	}
@@ -265,6 +282,8 @@ daemon_start_run(struct ctl *ctl, int argc, char **argv)
 	} else if (is_running(ctl, &d)) {
 		daemon_say(ctl, &d, "already running", false);
 		status = CTL_DONE;
+	} else if (daemon_is_foreign(ctl, &d)) {
+		status = CTL_FAILED;
 	} else {
 		status = start_it(ctl, &d, &plan);
 	}

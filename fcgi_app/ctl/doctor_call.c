@@ -242,6 +242,7 @@ conclude(struct transfer *t, CURLcode code)
 	struct doctor_answer *a = t->answer;
 	const char *text = t->error[0] != '\0' ? t->error : curl_easy_strerror(code);
 	long status = 0, version = 0;
+	curl_off_t connected_us = 0;
 
 	a->end_ms = clock_mono().v - t->began.v;
 	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -251,6 +252,9 @@ conclude(struct transfer *t, CURLcode code)
 		if (versions[i].curl == version)
 			a->version = versions[i].version;
 	a->fault = fault_of(code);
+	curl_easy_getinfo(t->easy, CURLINFO_CONNECT_TIME_T, &connected_us);
+	if (a->fault == DOCTOR_FAULT_TIMEOUT && connected_us == 0)
+		a->fault = DOCTOR_FAULT_CONNECT;
 	if (a->fault != DOCTOR_FAULT_NONE)
 		text_clean(a->error, sizeof a->error, text_span(text));
 }

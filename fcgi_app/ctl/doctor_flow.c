@@ -11,8 +11,9 @@
 #define BODY_BYTES 1200000 /* beyond the limits of mod_fcgid and nginx, 128 kB and 1 MB */
 #define SLACK_MS 30000     /* beyond the silence */
 
-/* "1,010 ms" */
 #define MS_TEXT 32
+
+/* "1,010 ms" */
 static const char *
 ms_text(int64_t ms, char out[MS_TEXT])
 {
@@ -47,12 +48,13 @@ measure_arrivals(struct doctor *d, const struct doctor_answer *a)
 static enum doctor_flow
 run_stream(struct doctor *d, bool compressed, struct doctor_answer *a, int64_t *late_out)
 {
-	struct doctor_call call = {
-	    .path = "/v1/doctor?do=stream&n=10&gap=100", .compressed = compressed};
+	char path[64];
+	struct doctor_call call = {.path = path, .compressed = compressed};
 	int64_t sent[EVENTS];
 	struct doctor_arrivals arrivals = {
 	    .sent = sent, .wanted = EVENTS, .gap_ms = GAP_MS, .came = a->arrived};
 
+	snprintf(path, sizeof path, "/v1/doctor?do=stream&n=%d&gap=%d", EVENTS, GAP_MS);
 	doctor_ask(d, &call, a);
 	arrivals.n = doctor_judge_sent(buf_text(&a->body), sent, EVENTS);
 	if (arrivals.n > a->nevents || !a->done || a->status != 200)

@@ -3,7 +3,10 @@
 #include "base/clock.h"
 #include "store/disk.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,33 +43,61 @@ attach_step(struct doctor *d, enum step step, char said[SAID])
 	return ok;
 }
 
-/* A variable that a client could send never counts; who names one waits for it in vain. */
-static struct span
-forgeable_variable(const struct conf *conf)
-{
-	for (size_t i = 0; i < conf->auth.user_variables.n; i++)
-		if (text_starts(conf->auth.user_variables.at[i], "HTTP_"))
-			return conf->auth.user_variables.at[i];
-	return (struct span){"", 0};
-}
-
 void
 doctor_local_conf(struct doctor *d)
 {
-	struct span variable;
 	char said[SAID];
 
 	if (!attach_step(d, STEP_CONF, said)) {
 		doctor_problem(d, DOCTOR_CONFIG, "%s", said);
 		return;
 	}
-	variable = forgeable_variable(d->a.conf);
-	if (variable.n > 0)
-		doctor_note(d, DOCTOR_NO_TROUBLE,
-		    "auth.user_variables names %.*s, which a client could send: it never counts",
-		    (int)variable.n, variable.p);
+	doctor_ok(d, "it loads: %zu channel%s", d->a.conf->nchannels,
+	    d->a.conf->nchannels == 1 ? "" : "s");
+}
+
+/* A file, here or in a folder here, that is not `uid`'s; the gateway could not use it. */
+static bool
+find_stray(int at, uid_t uid, bool inside, char name_out[NAME_MAX + 1])
+{
+	DIR *dir = fdopendir(at);
+	const struct dirent *e;
+	bool found = false;
+	struct stat st;
+	int fd;
+
+	while (dir != NULL && !found && (e = readdir(dir)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+			continue;
+		found = st.st_uid != uid;
+		if (found)
+			snprintf(name_out, NAME_MAX + 1, "%s", e->d_name);
+		else if (!inside && S_ISDIR(st.st_mode)) {
+			fd = openat(
+			    dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+			found = fd >= 0 && find_stray(fd, uid, true, name_out);
+		}
+	}
+	if (dir != NULL)
+		closedir(dir);
 	else
-		doctor_ok(d, "it loads: %zu channels", d->a.conf->nchannels);
+		close(at);
+	return found;
+}
+
+static bool
+files_are_ours(struct doctor *d, const char *dir)
+{
+	int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char name[NAME_MAX + 1];
+
+	if (at < 0 || !find_stray(at, geteuid(), false, name))
+		return true;
+	doctor_problem(d, DOCTOR_STATE_DIR,
+	    "'%s' in '%s' does not belong to user %u, who cannot use it: chown -R %u '%s'", name,
+	    dir, (unsigned)geteuid(), (unsigned)geteuid(), dir);
+	return false;
 }
 
 void
@@ -91,6 +122,8 @@ doctor_local_state_dir(struct doctor *d)
 		return;
 	}
 	rc = disk_dir(dir, false, &why);
+	if ((rc == STORE_OK || rc == STORE_NONE) && !files_are_ours(d, dir))
+		return;
 	d->has_state = rc == STORE_OK;
 	if (rc != STORE_OK && rc != STORE_NONE)
 		doctor_problem(d, DOCTOR_STATE_DIR, "%s", why.text);

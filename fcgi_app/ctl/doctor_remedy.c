@@ -36,15 +36,47 @@ static const struct row {
     {DOCTOR_CONFIG, ANY, "sluicectl check, as root or as the gateway's user, names each fault",
         conf_file},
 
-    {DOCTOR_STATE_DIR, ANY, "install -d -m 0700 -o USER DIR, on a local disk", shell},
+    {DOCTOR_STATE_DIR, ANY,
+        "chown -R USER DIR && chmod 700 DIR, or where it is missing install -d -m 0700 -o USER DIR; USER owns sluice.json, DIR is on a local disk",
+        shell},
 
     {DOCTOR_STORE, ANY, "what sluicectl(8) says of this message under DIAGNOSTICS", shell},
 
     {DOCTOR_UNREACHABLE, ANY, "the right --url, and a web server that runs", shell},
 
+    {DOCTOR_HANGS, ANY,
+        "sluicectl status shows what runs; sluicectl restart, or of a stopped process (state T in ps) kill -CONT PID",
+        shell},
+
+    {DOCTOR_SCHEME, ANY, "http:// for a port without TLS, https:// for one with it", shell},
+
     {DOCTOR_BAD_TLS, ANY,
         "a certificate for this name from a known authority; for one of your own: --ca-file FILE",
         "the web server's TLS settings"},
+
+    {DOCTOR_FAILS, APACHE,
+        "Apache's ErrorLog has the reason: a line in .htaccess that is wrong or not allowed there, or under CGI and mod_fcgid a program that he may not run (0755) or that does not start",
+        main_file},
+    {DOCTOR_FAILS, ANY, "the web server's error log has the reason", main_file},
+
+    {DOCTOR_NO_POOL, APACHE,
+        "systemctl start sluice, or sluicectl start; under CGI and mod_fcgid a program that Apache's user may run (0755): its ErrorLog has the reason",
+        shell},
+    {DOCTOR_NO_POOL, LIGHTTPD,
+        "systemctl start sluice, or sluicectl start; with spawn.conf (\"bin-path\") or cgi.conf a program that lighttpd's user may run (0755): lighttpd's error log has the reason",
+        shell},
+    {DOCTOR_NO_POOL, ANY, "systemctl start sluice, or sluicectl start", shell},
+
+    {DOCTOR_SOCKET, APACHE,
+        "Define SLUICE_SOCKET, with the path of this socket; Apache's user may open it and walk its folders",
+        "before the Include in the <VirtualHost>"},
+    {DOCTOR_SOCKET, LIGHTTPD,
+        "var.sluice_socket, with the path of this socket; lighttpd's user may open it and walk its folders; for 3 s after the gateway came up ask again",
+        "/etc/lighttpd/sluice/settings.conf (shipped: lighttpd/settings.conf)"},
+    {DOCTOR_SOCKET, NGINX,
+        "map \"\" $sluice_socket, with the path of this socket; nginx's user may open it and walk its folders",
+        nginx_site},
+    {DOCTOR_SOCKET, ANY, "this socket, which the web server's user may open", main_file},
 
     {DOCTOR_DOWN, APACHE,
         "a gateway that runs, at a socket of ProxyPass that Apache's user may open; with CGI and mod_fcgid a program that he may run (0755); Apache's ErrorLog has the reason",
@@ -97,11 +129,29 @@ static const struct row {
         "/etc/nginx/sluice/nginx-site.conf (shipped: examples/nginx-site.conf) or /etc/sluice/htpasswd"},
     {DOCTOR_REFUSED, ANY, "credentials that the web server knows", auth_file},
 
+    {DOCTOR_CHECK_FAILS, APACHE,
+        "an AuthUserFile that is there and that Apache's user may read (chgrp www-data, chmod 640); ErrorLog has the reason",
+        auth_file},
+    {DOCTOR_CHECK_FAILS, LIGHTTPD,
+        "an auth.backend.htpasswd.userfile that is there and that lighttpd's user may read; lighttpd's error log has the reason",
+        auth_file},
+    {DOCTOR_CHECK_FAILS, NGINX,
+        "an auth_basic_user_file that is there and that nginx's user may read (chgrp www-data, chmod 640); nginx's error_log has the reason",
+        nginx_site},
+    {DOCTOR_CHECK_FAILS, ANY, "a file of passwords that the web server can read", auth_file},
+
+    {DOCTOR_SHIPPED, LIGHTTPD, "openssl rand -hex 16 in place of sl-alice-CHANGE-ME, both times",
+        "/etc/sluice/tokens.conf"},
+    {DOCTOR_SHIPPED, NGINX, "openssl rand -hex 16 in place of sl-alice-CHANGE-ME", nginx_site},
+    {DOCTOR_SHIPPED, APACHE, "openssl rand -hex 16 in place of sl-alice-CHANGE-ME",
+        "/etc/sluice/tokens.txt; in a web space .htaccess"},
+    {DOCTOR_SHIPPED, ANY, "openssl rand -hex 16 in place of sl-alice-CHANGE-ME", auth_file},
+
     {DOCTOR_NO_USER, APACHE,
         "Require valid-user with AuthType Basic, or for tokens Require env REMOTE_USER and what sets it: RewriteRule ... [E=REMOTE_USER:NAME], in .htaccess SetEnvIf",
         auth_file},
     {DOCTOR_NO_USER, LIGHTTPD,
-        "auth.require, or for tokens setenv.add-environment = ( \"REMOTE_USER\" => \"NAME\" )",
+        "auth.require, or for tokens setenv.set-environment = ( \"REMOTE_USER\" => \"NAME\" )",
         auth_file},
     {DOCTOR_NO_USER, NGINX,
         "fastcgi_param REMOTE_USER $sluice_user; and no include of fastcgi_params, whose REMOTE_USER would come first",
@@ -210,7 +260,7 @@ static const struct row {
         "timeout=3600 (mod_proxy_fcgi) or FcgidIOTimeout 3600 (mod_fcgid)", main_file},
     {DOCTOR_SILENT_FIRST, LIGHTTPD_CGI, "no cgi.limits with \"read-timeout\"", main_file},
     {DOCTOR_SILENT_FIRST, LIGHTTPD, "no \"read-timeout\" in fastcgi.server", main_file},
-    {DOCTOR_SILENT_FIRST, NGINX, "fastcgi_read_timeout 3600s;", main_file},
+    {DOCTOR_SILENT_FIRST, NGINX, "fastcgi_read_timeout 1h;", main_file},
     {DOCTOR_SILENT_FIRST, ANY, "a longer time-out for answers", main_file},
 
     {DOCTOR_SILENT_BETWEEN, FCGID, "FcgidIOTimeout 3600", main_file},
@@ -227,7 +277,7 @@ static const struct row {
         "timeout=3600 (mod_proxy_fcgi) or FcgidIOTimeout 3600 (mod_fcgid)", main_file},
     {DOCTOR_SILENT_BETWEEN, LIGHTTPD, "server.max-write-idle = 3600, and no \"read-timeout\"",
         main_file},
-    {DOCTOR_SILENT_BETWEEN, NGINX, "fastcgi_read_timeout 3600s;", main_file},
+    {DOCTOR_SILENT_BETWEEN, NGINX, "fastcgi_read_timeout 1h;", main_file},
     {DOCTOR_SILENT_BETWEEN, ANY, "a longer time-out for silent connections", main_file},
 };
 

@@ -14,14 +14,21 @@ enum doctor_trouble {
 	DOCTOR_STATE_DIR,      /* state_dir is not fit */
 	DOCTOR_STORE,          /* the store does not open */
 	DOCTOR_UNREACHABLE,    /* no HTTP answer */
+	DOCTOR_HANGS,          /* connected, and no answer */
+	DOCTOR_SCHEME,         /* TLS where there is none, or the reverse */
 	DOCTOR_BAD_TLS,        /* the certificate is not trusted, or TLS fails */
+	DOCTOR_FAILS,          /* the web server fails by itself, HTTP 500 */
 	DOCTOR_DOWN,           /* the web server has no gateway to ask */
+	DOCTOR_NO_POOL,        /* ... and none runs */
+	DOCTOR_SOCKET,         /* ... though one runs */
 	DOCTOR_NOT_THERE,      /* something else answers at this URL */
 	DOCTOR_NOT_OURS,       /* the gateway does not know this sluicectl */
 	DOCTOR_EXPOSED,        /* the configuration lies below the document root */
 	DOCTOR_AUTH_MODE,      /* the gateway cannot do what auth.mode says */
 	DOCTOR_OPEN,           /* whoever comes is let in */
 	DOCTOR_REFUSED,        /* the web server refuses good credentials */
+	DOCTOR_CHECK_FAILS,    /* ... or fails when it looks at any */
+	DOCTOR_SHIPPED,        /* the token that is in our files lets in */
 	DOCTOR_NO_USER,        /* ... or lets them in and names no user */
 	DOCTOR_FORGED,         /* a client can say who it is */
 	DOCTOR_NO_BEARER,      /* Authorization does not arrive */

@@ -87,14 +87,16 @@ doctor_is_refused(const struct doctor_answer *answer)
 }
 
 struct span
-doctor_code(struct doctor *d, const struct doctor_answer *answer)
+doctor_error(struct doctor *d, const struct doctor_answer *answer, const char *field)
 {
 	const struct json *doc;
-	struct span code;
+	char path[32];
+	struct span text;
 	struct why why;
 
+	snprintf(path, sizeof path, "error.%s", field);
 	if (!answer->ours || json_parse(d->arena, buf_text(&answer->body), &doc, &why) != ERR_OK ||
-	    !json_text(doc, "error.code", &code))
+	    !json_text(doc, path, &text))
 		return (struct span){"", 0};
-	return code;
+	return text;
 }

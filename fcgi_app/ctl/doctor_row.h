@@ -12,6 +12,8 @@
 #include "ctl/doctor_remedy.h"
 #include "doctor_pass.h"
 
+#include <limits.h>
+
 enum doctor_result { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_PROBLEM };
 
 struct doctor_finding {
@@ -28,15 +30,17 @@ struct doctor {
 	struct attach a;
 	char nonce[DOCTOR_NONCE]; /* "" = none could be made */
 	int pass_fd;
+	char conf_path[PATH_MAX]; /* "" = there is none */
 
 	/* what the checks found out, for those that come after */
 	bool has_state;             /* a store is there, and we act as its owner */
 	bool reached;               /* by HTTP */
 	bool there;                 /* it is the gateway, or may be */
+	bool open;                  /* without credentials, too */
 	bool echoed;                /* it told what it sees: `seen` */
 	bool collected;             /* a stream does not stream, compressed or not */
 	bool interrupted;           /* by a signal: nothing more is to be done */
-	struct doctor_answer hello; /* to the first request, without its body */
+	struct doctor_answer hello; /* to the first request */
 	struct doctor_seen seen;
 	enum doctor_setup setup;
 
@@ -58,7 +62,7 @@ void doctor_ask(struct doctor *d, const struct doctor_call *call, struct doctor_
 void doctor_outcome(const struct doctor_answer *answer, char text[DOCTOR_OUTCOME]);
 /* Not let in. */
 bool doctor_is_refused(const struct doctor_answer *answer);
-/* What the gateway's own error says: its code, or empty. Lives in the arena. */
-struct span doctor_code(struct doctor *d, const struct doctor_answer *answer);
+/* What the gateway's own error says: "code", "message"; or empty. Lives in the arena. */
+struct span doctor_error(struct doctor *d, const struct doctor_answer *answer, const char *field);
 
 #endif

@@ -41,6 +41,7 @@ static const struct check {
     {"set-up", doctor_web_setup, NEED_ECHO, ""},
     {"gateway's store", doctor_web_state, NEED_ECHO, "every request gets 503"},
     {"anonymous", doctor_web_anonymous, NEED_THERE, "strangers spend your accounts"},
+    {"example token", doctor_web_shipped, NEED_THERE, "strangers spend your accounts"},
     {"forged user", doctor_web_forged, NEED_ECHO, "any client can be any other, an admin, too"},
     {"authorization", doctor_web_bearer, NEED_ECHO, "client keys cannot be checked"},
     {"x-api-key", doctor_web_api_key, NEED_ECHO, "client keys cannot be checked"},
@@ -75,6 +76,15 @@ is_met(const struct doctor *d, enum need need)
 static const char *const results[] = {
     [DOCTOR_OK] = "ok", [DOCTOR_NOTE] = "note", [DOCTOR_PROBLEM] = "problem"};
 
+/* Of a file that is ours to find the whole path. */
+static const char *
+where(const struct doctor *d, const struct doctor_remedy *remedy)
+{
+	bool conf = strcmp(remedy->file, "sluice.json") == 0 && d->conf_path[0] != '\0';
+
+	return conf ? d->conf_path : remedy->file;
+}
+
 static void
 print_text(struct ctl *ctl, const struct doctor *d, const struct check *check)
 {
@@ -87,7 +97,7 @@ print_text(struct ctl *ctl, const struct doctor *d, const struct check *check)
 	if (f->trouble != DOCTOR_NO_TROUBLE) {
 		remedy = doctor_remedy(d->setup, f->trouble);
 		fprintf(ctl->out, "%26smend:  %s\n%26swhere: %s\n", "", remedy.directive, "",
-		    remedy.file);
+		    where(d, &remedy));
 	}
 	fflush(ctl->out);
 }
@@ -108,7 +118,7 @@ print_json(struct emit *e, const struct doctor *d, const struct check *check)
 		remedy = doctor_remedy(d->setup, f->trouble);
 		emit_object(e, "remedy");
 		emit_z(e, "directive", remedy.directive);
-		emit_z(e, "file", remedy.file);
+		emit_z(e, "file", where(d, &remedy));
 		emit_end(e);
 	} else {
 		emit_null(e, "remedy");
@@ -116,7 +126,7 @@ print_json(struct emit *e, const struct doctor *d, const struct check *check)
 	emit_end(e);
 }
 
-struct tally {
+struct sums {
 	unsigned problems, skipped;
 };
 
@@ -134,11 +144,11 @@ show_progress(struct ctl *ctl, const char *name)
 }
 
 static void
-run_checks(struct doctor *d, struct emit *e, struct tally *tally)
+run_checks(struct doctor *d, struct emit *e, struct sums *sums)
 {
 	for (size_t i = 0; i < NELEM(checks) && !d->interrupted; i++) {
 		if (!is_met(d, checks[i].need)) {
-			tally->skipped += d->peer.url != NULL || checks[i].need < NEED_URL;
+			sums->skipped += d->peer.url != NULL || checks[i].need < NEED_URL;
 			continue;
 		}
 		buf_clear(&d->measured);
@@ -151,22 +161,22 @@ run_checks(struct doctor *d, struct emit *e, struct tally *tally)
 			print_json(e, d, &checks[i]);
 		else
 			print_text(d->ctl, d, &checks[i]);
-		tally->problems += d->found.result == DOCTOR_PROBLEM;
+		sums->problems += d->found.result == DOCTOR_PROBLEM;
 	}
 }
 
 static void
-sum_up(struct doctor *d, const struct tally *tally)
+sum_up(struct doctor *d, const struct sums *sums)
 {
 	if (d->interrupted)
 		fprintf(d->ctl->err, "sluicectl: interrupted\n");
 	else if (!d->ctl->json) {
 		fprintf(
-		    d->ctl->out, "%u problem%s", tally->problems, tally->problems == 1 ? "" : "s");
-		if (tally->skipped > 0)
-			fprintf(d->ctl->out, "; %u check%s could not be made", tally->skipped,
-			    tally->skipped == 1 ? "" : "s");
-		if (tally->problems > 0 && d->peer.url != NULL)
+		    d->ctl->out, "%u problem%s", sums->problems, sums->problems == 1 ? "" : "s");
+		if (sums->skipped > 0)
+			fprintf(d->ctl->out, "; %u check%s could not be made", sums->skipped,
+			    sums->skipped == 1 ? "" : "s");
+		if (sums->problems > 0 && d->peer.url != NULL)
 			fputs(
 			    "; after a change in the web server's files reload it, then ask again",
 			    d->ctl->out);
@@ -177,7 +187,7 @@ sum_up(struct doctor *d, const struct tally *tally)
 static int
 examine(struct doctor *d)
 {
-	struct tally tally = {0, 0};
+	struct sums sums = {0, 0};
 	struct buf out;
 	struct emit e;
 	int status;
@@ -187,15 +197,15 @@ examine(struct doctor *d)
 	emit_object(&e, NULL);
 	emit_z(&e, "url", d->peer.url);
 	emit_array(&e, "checks");
-	run_checks(d, &e, &tally);
+	run_checks(d, &e, &sums);
 	emit_end(&e);
 	emit_z(&e, "setup", d->reached ? doctor_judge_setups[d->setup].id : NULL);
-	emit_i64(&e, "problems", tally.problems);
-	emit_i64(&e, "skipped", tally.skipped);
+	emit_i64(&e, "problems", sums.problems);
+	emit_i64(&e, "skipped", sums.skipped);
 	emit_end(&e);
 	buf_char(&out, '\n');
-	status = tally.problems > 0 || d->interrupted ? CTL_FAILED : CTL_DONE;
-	sum_up(d, &tally);
+	status = sums.problems > 0 || d->interrupted ? CTL_FAILED : CTL_DONE;
+	sum_up(d, &sums);
 	if (d->ctl->json && human_print(d->ctl, &out) != CTL_DONE)
 		status = CTL_FAILED;
 	buf_release(&out);
@@ -320,6 +330,7 @@ doctor_run(struct ctl *ctl, int argc, char **argv)
 {
 	struct wanted w = {.url = NULL};
 	struct doctor d = {.ctl = ctl, .pass_fd = -1};
+	struct why why;
 	int status;
 
 	if (!read_wanted(ctl, argc, argv, &w))
@@ -331,6 +342,8 @@ doctor_run(struct ctl *ctl, int argc, char **argv)
 	    .insecure = w.insecure,
 	    .http2 = w.http2};
 	d.silence_ms = 1000 * (w.silence_s > 0 ? w.silence_s : w.longer ? LONG_S : QUICK_S);
+	if (conf_find(ctl->conf_given, d.conf_path, sizeof d.conf_path, &why) != ERR_OK)
+		d.conf_path[0] = '\0';
 	d.arena = arena_new(ARENA_MAX);
 	buf_init(&d.measured, MEASURED_MAX);
 	hold_signals();
@@ -338,6 +351,7 @@ doctor_run(struct ctl *ctl, int argc, char **argv)
 	if (d.a.conf != NULL)
 		doctor_pass_end(d.a.conf->state_dir.p, &d.pass_fd);
 	attach_close(&d.a);
+	doctor_call_release(&d.hello);
 	buf_release(&d.measured);
 	arena_free(&d.arena);
 	explicit_bzero(w.secret, sizeof w.secret);

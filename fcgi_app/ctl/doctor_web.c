@@ -1,11 +1,13 @@
 #include "ctl/doctor_web.h"
 
 #include "base/emit.h"
+#include "ctl/doctor_down.h"
 #include "ctl/doctor_local.h"
 
 #include <string.h>
 
 #define FORGED "sluice-doctor-forged"
+#define SHIPPED "sl-alice-CHANGE-ME" /* in tokens.conf.example, nginx-site.conf, .htaccess */
 
 static const char *
 version_name(int version)
@@ -36,22 +38,11 @@ is_loopback(const char *url)
 	       text_starts(host, "[::1]");
 }
 
-void
-doctor_web_reach(struct doctor *d)
+static void
+judge_reach(struct doctor *d)
 {
-	struct doctor_call call = {.path = "/healthz", .anonymous = true};
-	struct doctor_answer *a = &d->hello;
+	const struct doctor_answer *a = &d->hello;
 
-	doctor_ask(d, &call, a);
-	doctor_call_release(a);
-	if (a->status == 0) {
-		doctor_problem(d,
-		    a->fault == DOCTOR_FAULT_TLS ? DOCTOR_BAD_TLS : DOCTOR_UNREACHABLE,
-		    "no HTTP answer from %s: %s", d->peer.url, a->error);
-		return;
-	}
-	d->reached = true;
-	d->setup = doctor_judge_server(text_span(a->server));
 	if (d->peer.http2 && a->version < 20)
 		doctor_note(d, DOCTOR_NO_TROUBLE,
 		    "it answers, but by %s: HTTP/2 is not switched on in the web server",
@@ -65,10 +56,29 @@ doctor_web_reach(struct doctor *d)
 }
 
 void
+doctor_web_reach(struct doctor *d)
+{
+	struct doctor_call call = {.path = "/healthz", .anonymous = true};
+
+	doctor_ask(d, &call, &d->hello);
+	if (d->hello.status == 0) {
+		doctor_down_silent(d, &d->hello);
+		return;
+	}
+	d->setup = doctor_judge_server(text_span(d->hello.server));
+	if (doctor_down_scheme(d, &d->hello))
+		return;
+	d->reached = true;
+	judge_reach(d);
+}
+
+void
 doctor_web_gateway(struct doctor *d)
 {
 	const struct doctor_answer *a = &d->hello;
 
+	if (doctor_down_unfit(d, a))
+		return;
 	d->there = true;
 	if (strcmp(a->service, "sluice") == 0 && a->status == 200)
 		doctor_ok(d, "/healthz is answered by sluice: an account could be picked now");
@@ -85,9 +95,7 @@ doctor_web_gateway(struct doctor *d)
 	if (d->there)
 		return;
 	if (a->status >= 500)
-		doctor_problem(d, DOCTOR_DOWN,
-		    "the web server answers HTTP %d by itself: it has no gateway to ask",
-		    a->status);
+		doctor_down_gateway(d, a->status);
 	else
 		doctor_problem(d, DOCTOR_NOT_THERE,
 		    "%s/healthz is not sluice's (HTTP %d%s%s): another path, or another program",
@@ -127,8 +135,29 @@ doctor_web_anonymous(struct doctor *d)
 	struct doctor_answer a;
 
 	doctor_ask(d, &call, &a);
+	d->open = a.status == 200 && a.ours;
 	judge_anonymous(d, &a);
 	doctor_call_release(&a);
+}
+
+void
+doctor_web_shipped(struct doctor *d)
+{
+	struct doctor_call call = {
+	    .path = "/v1/models", .anonymous = true, .headers = {"Authorization: Bearer " SHIPPED}};
+	struct doctor_answer a;
+
+	if (d->open) {
+		doctor_ok(d, "no token is needed");
+		return;
+	}
+	doctor_ask(d, &call, &a);
+	doctor_call_release(&a);
+	if (a.status == 200 && a.ours)
+		doctor_problem(
+		    d, DOCTOR_SHIPPED, "the example's token '%s' lets anybody in", SHIPPED);
+	else
+		doctor_ok(d, "the example's token does not let in (HTTP %d)", a.status);
 }
 
 static const char *
@@ -162,14 +191,12 @@ judge_refusal(struct doctor *d, const struct doctor_answer *a)
 static void
 judge_no_echo(struct doctor *d, const struct doctor_answer *a, const struct why *why)
 {
-	struct span code = doctor_code(d, a);
 	char outcome[DOCTOR_OUTCOME];
 
+	if (doctor_down_unfit(d, a))
+		return;
 	doctor_outcome(a, outcome);
-	if (text_is(code, "misconfigured"))
-		doctor_problem(d, DOCTOR_EXPOSED,
-		    "the configuration lies below the document root, so the gateway serves nobody");
-	else if (text_is(code, "unavailable"))
+	if (text_is(doctor_error(d, a, "code"), "unavailable"))
 		doctor_problem(d, DOCTOR_AUTH_MODE,
 		    "the gateway cannot check client keys: auth.mode \"keys\" is not built");
 	else if (a->status == 404 && a->ours)
@@ -177,8 +204,12 @@ judge_no_echo(struct doctor *d, const struct doctor_answer *a, const struct why 
 		    "the client is let in, but the gateway does not know this sluicectl: %s",
 		    why->text[0] != '\0' ? why->text
 		                         : "it has another state_dir, or is an older version");
+	else if (a->status == 500 && !a->ours && (d->peer.token != NULL || d->peer.user != NULL))
+		doctor_problem(d, DOCTOR_CHECK_FAILS,
+		    "/healthz is answered, but the web server fails (HTTP 500) when it looks at a %s",
+		    credentials_name(&d->peer));
 	else if (a->status >= 500 && !a->ours)
-		doctor_problem(d, DOCTOR_DOWN, "%s: the web server has no gateway to ask", outcome);
+		doctor_down_gateway(d, a->status);
 	else
 		doctor_problem(
 		    d, DOCTOR_PATHS, "/healthz is answered, /v1/doctor is not: %s", outcome);

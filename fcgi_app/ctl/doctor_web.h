@@ -11,6 +11,7 @@
 void doctor_web_reach(struct doctor *d);
 void doctor_web_gateway(struct doctor *d);
 void doctor_web_anonymous(struct doctor *d);
+void doctor_web_shipped(struct doctor *d);
 void doctor_web_access(struct doctor *d);
 void doctor_web_setup(struct doctor *d);
 void doctor_web_state(struct doctor *d);

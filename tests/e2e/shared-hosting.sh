@@ -190,6 +190,15 @@ steps = [b - a for a, b in zip(at, at[1:])]
 print(sum(s > 0.04 for s in steps), len(at))'
 }
 looks 'Plain CGI'
+say 'README, the status page:'
+page=$(sed -n 's/^- The status page: `\(.*\)`, then$/\1/p' apache/README.md)
+[ -n "$page" ] || fail 'the README has another way to the status page'
+user sh -euc "$(printf '%s' "$page" | sed 's/-apr1/& admin-pw/')"
+user chmod 644 .config/sluice/htpasswd
+user sed -i 's/{/{ "auth": { "admins": ["admin"] },/;t' .config/sluice/sluice.json
+status_page() { curl -sS -o /dev/null -w '%{http_code}' -u "$1" "$llm/status"; }
+is 'the status page for admin' "$(status_page admin:admin-pw)" 200
+is 'the status page with a wrong password' "$(status_page admin:wrong)" 401
 read -r apart all <<END
 $(gaps)
 END

@@ -195,7 +195,6 @@ class Stage:
         """A folder of the document root, and the rest at home, outside of it."""
         os.makedirs(self.path("home/.config"))
         os.symlink(self.path("etc"), self.path("home/.config/sluice"))
-        os.symlink(self.path("etc/htpasswd"), self.path("home/.sluice-htpasswd"))
         os.mkdir(self.path("htdocs/llm"))
         with open(self.path("etc/sluice", self.site.file, ".htaccess")) as f:
             shipped = f.read()

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 
@@ -82,6 +83,8 @@ CHATS = [
     "/LLM/v1/chat/completions",
     "/llm\\v1/chat/completions",
     "/llm/v1/chat/completions%00",
+    "/llm/v1/chat/completions%0a/healthz",
+    "/llm/%0a/healthz%0a/../../v1/chat/completions",
     "/llm/v1/chat/completions?x=/healthz",
     "/llm/healthz/v1/chat/completions",
     "/llm/healthz/../v1/chat/completions",
@@ -228,6 +231,11 @@ STATUSES = [
     "/LLM/STATUS",
     "/llm/Status",
     "/llm/x/status",
+    "/llm/%0a/status",
+    "/llm/x%0d%0a/status",
+    "/llm/%01/status",
+    "/llm/status%0a",
+    "/llm/v1/models/%0a/../../../status",
     "/llm/healthz/status",
     "/llm/healthz/../status",
     "/llm/v1/status",
@@ -307,3 +315,25 @@ def test_a_model_may_be_called_as_an_admin_path(stage, model):
     assert got.status == 404, got
     if got.header("X-Request-Id"):
         assert got.json()["error"]["message"], got
+
+
+def test_nginx_takes_a_token_as_documented(tmp_path):
+    """nginx refuses to start when a line of a map is too long: the README's own command, and nginx -t."""
+    with open(os.path.join(st.ROOT, "examples/README.md")) as f:
+        line = next(x for x in f if x.startswith("sed -i") and "CHANGE-ME" in x)
+    shutil.copy(os.path.join(st.ROOT, "examples/nginx-site.conf"), tmp_path)
+    site = str(tmp_path / "nginx-site.conf")
+    subprocess.run(
+        ["sh", "-c", line.replace("/etc/nginx/sluice/nginx-site.conf", site)], check=True
+    )
+    text = (tmp_path / "nginx-site.conf").read_text()
+    assert "CHANGE-ME" not in text and " alice;" in text, text
+    conf = tmp_path / "main.conf"
+    conf.write_text(
+        f"pid {tmp_path}/pid; events {{ }} http {{ map '' $sluice_given {{ }} include {site}; }}"
+    )
+    done = subprocess.run(
+        ["/usr/sbin/nginx", "-t", "-c", str(conf), "-e", "stderr"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

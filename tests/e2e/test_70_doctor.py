@@ -359,11 +359,27 @@ def test_the_gateway_is_not_running(broken):
     s.procs["sluice"].terminate()
     s.procs["sluice"].wait(10)
     _, found = doctor(s)
-    check(found, "gateway", "ErrorLog", "")
+    check(found, "gateway", "systemctl start sluice", "command line")
+    assert "no pool runs" in found["gateway"]["text"], found["gateway"]
+
+
+def test_the_gateway_has_another_socket(broken):
+    s = broken("apache-proxy", [("sluice/proxy_fcgi.conf", "${SLUICE_SOCKET}", "/nowhere/s")])
+    _, found = doctor(s)
+    check(found, "gateway", "SLUICE_SOCKET", "")
+    assert s.path("run/s") in found["gateway"]["text"], found["gateway"]
+
+
+def test_passwords_cannot_be_read(broken):
+    s = broken("apache-proxy", [("sluice/auth.conf", "${SLUICE_USERS}", "/nowhere/users")])
+    done = s.ctl("doctor", "--url", s.base, "--user", ":".join(st.USER), "--json")
+    access = {c["check"]: c for c in json.loads(done.stdout)["checks"]}["access"]
+    assert access["result"] == "problem" and "HTTP 500" in access["text"], access
+    assert "AuthUserFile" in access["remedy"]["directive"], access
 
 
 def test_the_configuration_is_exposed(broken):
     """Its folder, which is ServerRoot here, is a document root."""
     root = ("sluice/auth.conf", "RewriteEngine On", 'RewriteEngine On\nDocumentRoot "../etc"')
     _, found = doctor(broken("apache-fcgid", [root]))
-    check(found, "access", "document root", "sluice.json")
+    check(found, "gateway", "document root", "sluice.json")

@@ -4,6 +4,7 @@
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -86,6 +87,11 @@ def new_program():
         return f.read() + b"\n"
 
 
+def pidfile(g):
+    with open(os.path.join(g.dir, "state", "pool.pid")) as f:
+        return f.read()
+
+
 class Load:
     """Requests one after the other, from several clients, until it is stopped."""
 
@@ -124,6 +130,61 @@ def test_start_stop(up, own):
     assert "stopped" in g.ctl("stop").stdout
     assert not alive(g.master.pid) and not os.path.exists(g.address[5:])
     assert "no pool runs here" in g.ctl("stop").stdout
+
+
+def test_a_faulty_configuration(up, own):
+    """It keeps nobody from stopping, and nothing from running on."""
+    g = own()
+    whole = json.loads(json.dumps(g.conf))
+    for text in (
+        json.dumps({**whole, "chanels": 1}),
+        json.dumps(whole).replace('"channels"', '"channels'),
+        json.dumps(whole).replace('"state_dir": "state"', '"state_dir" : "./state"') + "}",
+    ):
+        with open(g.path, "w") as f:
+            f.write(text)
+        done = g.ctl("restart", check=False)
+        assert done.returncode == 1 and g.path in done.stderr, done
+        assert "not restarted, the running pool goes on" in done.stderr, done
+        assert g.ask().status == 200
+    done = g.ctl("stop")
+    assert "stopped" in done.stdout and not alive(g.master.pid), done
+    done = g.ctl("restart", check=False)
+    assert "no pool runs here" in done.stderr and "goes on" not in done.stderr, done
+    assert g.ctl("start", check=False).returncode == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_the_usual_socket_cannot_be_made(own):
+    """Beside a configuration in a folder of root."""
+    g = own(start=False)
+    user = pwd.getpwnam("nobody")
+    g.conf["log"]["target"] = os.path.join(g.dir, "state", "log")
+    g.write(g.conf)
+    os.mkdir(os.path.join(g.dir, "state"), 0o700)
+    os.chmod(g.dir, 0o755)
+    for name in ("state", "sluice.json"):
+        os.chown(os.path.join(g.dir, name), user.pw_uid, user.pw_gid)
+    done = g.ctl("start", "--program", g.program, check=False)
+    assert done.returncode == 1 and "cannot listen" in done.stderr, done
+    assert "try --listen unix:/run/sluice/sluice.sock" in done.stderr, done
+
+
+def test_stop_of_what_another_has_started(own):
+    """As lighttpd and spawn-fcgi do: with the socket on descriptor 0."""
+    g = own(start=False)
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(os.path.join(g.dir, "s0"))
+        s.listen()
+        argv = [g.program, "-c", g.path, "--workers", "1"]
+        with subprocess.Popen(argv, stdin=s, env=g.env) as pool:
+            pidfile = os.path.join(g.dir, "state", "pool.pid")
+            wait_until(
+                lambda: os.path.exists(pidfile) and "ready" in open(pidfile).read(), 5, "the pool"
+            )
+            done = g.ctl("stop")
+            assert "stopped" in done.stdout and "may start it anew: stop lighttpd" in done.stderr
+            assert pool.wait(5) == 0
 
 
 def test_start_twice(up, own):
@@ -237,6 +298,36 @@ def test_restart_under_load_loses_nothing(up, own):
     g.assert_clean()
 
 
+@pytest.mark.parametrize("numbers", [["SIGHUP"], ["SIGUSR1"], ["SIGRTMIN"], ["SIGHUP", "SIGRTMIN"]])
+def test_signals_while_it_restarts(up, own, numbers):
+    """They find a program that has just begun, and are not to end it."""
+    g = own(workers=2)
+    load, going = Load(g, 1), time.monotonic() + 2
+    while time.monotonic() < going and alive(g.master.pid):
+        for number in [signal.SIGRTMIN, *[getattr(signal, n) for n in numbers]]:
+            os.kill(g.master.pid, number)
+        time.sleep(0.0007)
+    load.going = False
+    assert alive(g.master.pid)
+    load.stop()
+    wait_until(lambda: "state ready" in pidfile(g), 5, "it is ready")
+    g.ctl("restart")
+
+
+def test_a_stop_while_it_restarts(up, own):
+    """Neither lost nor taken by halves: no worker outlives the master."""
+    g = own(workers=2)
+    for delay in range(0, 60, 4):
+        os.kill(g.master.pid, signal.SIGRTMIN)
+        time.sleep(delay / 1000)
+        pids = g.worker_pids()
+        g.ctl("stop")
+        assert not alive(g.master.pid)
+        assert "state stopped" in pidfile(g), delay
+        assert not any(alive(p) for p in pids)
+        begin(g)
+
+
 def test_restart_replaces_all_workers(up, own):
     g = own(workers=5)
     old = set(g.worker_pids())
@@ -294,6 +385,22 @@ def test_broken_configuration_keeps_the_old_one(up, own):
     assert g.ask().status == 200 and old <= set(g.worker_pids())
     g.write(good)
     assert "restarted" in g.ctl("restart").stdout
+
+
+@pytest.mark.parametrize("number", ["SIGRTMIN", "SIGHUP", "SIGUSR1"])
+def test_signals_while_it_becomes_the_new_program(up, gate, number):
+    """They wait until it listens to them: what a signal does by default is to end it."""
+    g = gate(workers=1, allow=["not restarted"])
+    limit = time.monotonic() + 10
+    g.signal(signal.SIGRTMIN)
+    while g.log_text().count('"restarting"') < 3 and time.monotonic() < limit:
+        g.signal(getattr(signal, number))
+        time.sleep(0.002)
+        if number != "SIGRTMIN":
+            g.signal(signal.SIGRTMIN)
+        assert g.master.poll() is None, f"ended by signal {-g.master.returncode}"
+    assert g.log_text().count('"restarting"') >= 3
+    assert g.ask().status == 200
 
 
 def test_restart_in_the_foreground(up, gate):
@@ -404,6 +511,27 @@ def test_a_stale_handover_is_not_believed(up, gate):
     g = gate(workers=2, env={"SLUICE_HANDOVER": "1 1 0 -1 0 1i"})
     assert g.ask().status == 200
     assert len(g.worker_pids()) == 2
+
+
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "-p", "-f", "true"], capture_output=True).returncode != 0,
+    reason="no PID namespace can be made here",
+)
+@pytest.mark.parametrize("what", ["start", "stop", "restart"])
+def test_a_pool_of_another_container(up, own, what):
+    """There it has no pid, and is neither overlooked nor signalled."""
+    g = own(workers=2)
+    more = ["--listen", f"unix:{g.dir}/other", "--program", g.program] if what == "start" else []
+    done = subprocess.run(
+        ["unshare", "-p", "-f", CTL, "-c", g.path, what, *more],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        env=g.env,
+    )
+    assert done.returncode == 1 and "in another container" in done.stderr, done
+    assert "state ready\nserial 0\n" in pidfile(g)
+    assert g.ask().status == 200
 
 
 def test_test(up, gate):

@@ -503,6 +503,7 @@ def test_help_has_an_example(up, gate, command):
         ("channel triggers oa none error_rate", 2, "no trigger 'none'"),
         ("channel triggers oaa", 1, "did you mean 'oa'?"),
         ("channel trigger oa", 2, "did you mean 'triggers'?"),
+        ("disable a1", 2, "no command 'disable'; did you mean 'account disable'?"),
         ("sessionz", 2, "did you mean 'session"),
         ("limitz", 2, "did you mean 'limits'?"),
     ],

@@ -1,7 +1,11 @@
 """/v1/doctor, the gateway's side of `sluicectl doctor`: for the operator alone, and what it does."""
 
+import http.server
 import json
 import os
+import pwd
+import socket
+import threading
 import time
 
 import pytest
@@ -130,7 +134,7 @@ def test_silence_before_the_first_byte(gate):
     a.drain(0.4)
     assert a.out == b""
     a.finish()
-    assert a.when(b"[DONE]") >= 0.6 and a.status == 200
+    assert a.when(b"[DONE]") >= 0.59 and a.status == 200
 
 
 @pytest.mark.parametrize(
@@ -230,6 +234,157 @@ def test_local_faults(gate):
     doc = json.loads(g.ctl("doctor", "--json", check=False).stdout)
     assert [c["result"] for c in doc["checks"]] == ["problem"] and doc["skipped"] == 2, doc
     assert "sluicectl check" in doc["checks"][0]["remedy"]["directive"]
+
+
+# What a web server may say instead of the gateway.
+
+
+class Web(http.server.BaseHTTPRequestHandler):
+    """self.server.say(path, credentials) -> status, body, of the gateway?"""
+
+    protocol_version = "HTTP/1.0"
+
+    def do_GET(self):
+        status, body, ours = self.server.say(self.path, self.headers.get("Authorization", ""))
+        self.send_response(status)
+        if ours:
+            self.send_header("X-Sluice-Attempts", "0")
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def version_string(self):
+        return self.server.named
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def web():
+    """web(say, server="Apache") -> port."""
+    servers = []
+
+    def start(say, server="Apache"):
+        s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+        s.say, s.named = say, server
+        threading.Thread(target=s.serve_forever, daemon=True).start()
+        servers.append(s)
+        return s.server_address[1]
+
+    yield start
+    for s in servers:
+        s.shutdown()
+        s.server_close()
+
+
+def examine(g, url, *argv):
+    done = g.ctl("doctor", "--url", url, "--json", *argv, check=False, timeout=30)
+    return {c["check"]: c for c in json.loads(done.stdout)["checks"]}
+
+
+def refusal(message, code="misconfigured"):
+    return json.dumps({"error": {"message": message, "type": "x", "param": None, "code": code}})
+
+
+def test_the_gateway_cannot_start(gate, web):
+    """As plain CGI says it."""
+    answer = (503, refusal("the gateway cannot start, see the web server's error log"), True)
+    found = examine(gate(), f"http://127.0.0.1:{web(lambda *a: answer)}")["gateway"]
+    assert found["result"] == "problem" and "cannot start" in found["text"], found
+    assert "sluicectl check" in found["remedy"]["directive"]
+    assert found["remedy"]["file"].startswith("/") and found["remedy"]["file"].endswith(".json")
+
+
+def test_no_pool_and_a_pool_that_is_not_reached(gate, web):
+    g = gate()
+    url = f"http://127.0.0.1:{web(lambda *a: (503, 'busy', False))}"
+    found = examine(g, url)["gateway"]
+    assert f"pool {g.master.pid}, which runs on unix:" in found["text"], found
+    assert "(mode 0660, " in found["text"] and "SLUICE_SOCKET" in found["remedy"]["directive"]
+    g.stop()
+    found = examine(g, url)["gateway"]
+    assert "no pool runs on this state_dir" in found["text"], found
+    assert "sluicectl start" in found["remedy"]["directive"], found
+    url = f"http://127.0.0.1:{web(lambda *a: (503, '', False), 'lighttpd/1.4')}"
+    assert "bin-path" in examine(g, url)["gateway"]["remedy"]["directive"]
+
+
+def test_the_web_server_fails(gate, web):
+    g = gate()
+    found = examine(g, f"http://127.0.0.1:{web(lambda *a: (500, '<html>', False))}")["gateway"]
+    assert "fails by itself (HTTP 500)" in found["text"], found
+    assert "ErrorLog" in found["remedy"]["directive"] and ".htaccess" in found["remedy"]["file"]
+
+    def say(path, credentials):
+        if path == "/healthz":
+            return 200, "{}", True
+        return (500, "<html>", False) if credentials else (401, "", False)
+
+    found = examine(g, f"http://127.0.0.1:{web(say)}", "--user", "a:b")["access"]
+    assert "when it looks at a name and password" in found["text"], found
+    assert "AuthUserFile" in found["remedy"]["directive"], found
+    assert ".htaccess" in found["remedy"]["file"], found
+
+
+def test_the_token_of_the_example(gate, web):
+    def say(path, credentials):
+        if path == "/healthz" or credentials == "Bearer sl-alice-CHANGE-ME":
+            return 200, "{}", True
+        return 401, "", False
+
+    found = examine(gate(), f"http://127.0.0.1:{web(say, 'nginx')}")["example token"]
+    assert found["result"] == "problem", found
+    assert "openssl rand" in found["remedy"]["directive"] and "site" in found["remedy"]["file"]
+
+
+def test_tls_where_there_is_none_and_the_reverse(gate, web):
+    g = gate()
+    found = examine(g, f"https://127.0.0.1:{web(lambda *a: (200, '', True))}")["reach"]
+    assert "no TLS on the port" in found["text"], found
+    assert "http://" in found["remedy"]["directive"], found
+    told = "You're speaking plain HTTP to an SSL-enabled server port."
+    found = examine(g, f"http://127.0.0.1:{web(lambda *a: (400, told, False))}")["reach"]
+    assert "wants TLS" in found["text"], found
+    with socket.create_server(("127.0.0.1", 0)) as s:  # as lighttpd
+
+        def close():
+            peer, _ = s.accept()
+            peer.recv(4096)
+            peer.close()
+
+        threading.Thread(target=close, daemon=True).start()
+        found = examine(g, f"http://127.0.0.1:{s.getsockname()[1]}")["reach"]
+    assert "a port with TLS?" in found["text"], found
+
+
+@pytest.mark.waits
+def test_connected_but_no_answer(gate):
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        found = examine(gate(), f"http://127.0.0.1:{s.getsockname()[1]}")["reach"]
+    assert "no answer in 20 s: the gateway hangs" in found["text"], found
+    assert "sluicectl status" in found["remedy"]["directive"], found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_files_of_another_user(gate):
+    """As root on a state_dir that is not the gateway's user's nothing is written."""
+    g = gate(start=False)
+    user = pwd.getpwnam("nobody")
+    state = os.path.join(g.dir, "state")
+    os.mkdir(state, 0o700)
+    os.chmod(g.dir, 0o755)
+    os.chown(os.path.join(g.dir, "sluice.json"), user.pw_uid, user.pw_gid)
+    for argv in (["doctor"], ["status"], ["tick"], ["events"]):
+        done = g.ctl(*argv, check=False)
+        assert done.returncode == 1, done
+        assert f"chown -R {user.pw_uid}:{user.pw_gid} '{state}'" in done.stdout + done.stderr, done
+    assert not os.listdir(state)
+    with open(os.path.join(state, "epoch"), "w") as f:
+        f.write("of root")
+    os.chown(state, user.pw_uid, user.pw_gid)
+    done = g.ctl("doctor", check=False)
+    assert "'epoch' in " in done.stdout and "chown -R" in done.stdout, done.stdout
+    assert os.listdir(state) == ["epoch"]
 
 
 @pytest.mark.parametrize(

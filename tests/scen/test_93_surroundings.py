@@ -1,6 +1,7 @@
 """Bad surroundings: the program works, or says in one line what it needs."""
 
 import os
+import pwd
 import resource
 import signal
 import socket
@@ -156,6 +157,22 @@ def test_log_that_cannot_be_written(site):
 
 
 @root_only
+def test_root_opens_the_log_as_who_serves(site, up):
+    """With root's rights whoever writes the configuration could have any file opened, and a restart could not."""
+    uid = pwd.getpwnam("nobody").pw_uid
+    s = site(server={"user": "nobody"}, log={"target": "own.log"}).own(uid)
+    serves(s.start(), up)
+    assert os.stat(s.path_of("own.log")).st_uid == uid
+    s.stop()
+    os.unlink(s.path_of("own.log"))
+    os.mkdir(s.path_of("own.log"), 0o700)
+    s.write({**s.conf, "log": {"target": "own.log/inside"}})
+    os.chown(s.path, uid, uid)
+    status, said = s.complaint()
+    assert status == 1 and "cannot open log.target" in said, said
+
+
+@root_only
 def test_no_dev_shm(site, up):
     s = site()
     serves(s.start(prefix=mounts("mount -t tmpfs -o ro,mode=555 none /dev/shm")), up)
@@ -182,6 +199,11 @@ def test_bare_root_directory(site, up):
     serves(s, up)
     with open(s.path_of("state", "epoch")) as f:
         assert "boot -\n" in f.read()
+    if not s.single:
+        old = set(s.worker_pids())
+        s.signal(signal.SIGRTMIN)
+        wait_until(lambda: not old & set(s.worker_pids()), 5, "a restart without /dev")
+        assert s.ask().status == 200
 
 
 @root_only

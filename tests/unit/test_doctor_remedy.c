@@ -64,6 +64,17 @@ test_rows(void **state)
 	        "examples/nginx-site.conf"},
 	    {DOCTOR_CGI_HTACCESS, DOCTOR_PATHS, "sluice.cgi/$1", "apache/htaccess/cgi/.htaccess"},
 	    {DOCTOR_APACHE_CGI, DOCTOR_SILENT_FIRST, "CGIDScriptTimeout", "apache/cgi.conf"},
+	    {DOCTOR_APACHE, DOCTOR_FAILS, ".htaccess", ".htaccess"},
+	    {DOCTOR_LIGHTTPD, DOCTOR_NO_POOL, "bin-path", "command line"},
+	    {DOCTOR_NGINX, DOCTOR_NO_POOL, "sluicectl start", "command line"},
+	    {DOCTOR_LIGHTTPD, DOCTOR_SOCKET, "var.sluice_socket", "lighttpd/settings.conf"},
+	    {DOCTOR_NGINX, DOCTOR_SOCKET, "$sluice_socket", "examples/nginx-site.conf"},
+	    {DOCTOR_APACHE, DOCTOR_SOCKET, "SLUICE_SOCKET", "Include"},
+	    {DOCTOR_APACHE, DOCTOR_CHECK_FAILS, "AuthUserFile", ".htaccess"},
+	    {DOCTOR_APACHE, DOCTOR_NO_USER, "SetEnvIf", ".htaccess"},
+	    {DOCTOR_LIGHTTPD, DOCTOR_SHIPPED, "openssl rand", "tokens.conf"},
+	    {DOCTOR_UNKNOWN, DOCTOR_HANGS, "sluicectl status", "command line"},
+	    {DOCTOR_UNKNOWN, DOCTOR_SCHEME, "https://", "command line"},
 	    {DOCTOR_UNKNOWN, DOCTOR_NOT_THERE, "--url", "command line"},
 	};
 

@@ -2,6 +2,7 @@
 
 #include "lib/store_dir.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 
 #define TEXT \
@@ -122,6 +123,21 @@ test_lock(void **state)
 	assert_true(locked);
 }
 
+/* Held by nobody who has a pid here: never a number that kill() takes for many. */
+static void
+test_no_pid(void **state)
+{
+	const struct store_dir *dir = *state;
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	bool locked;
+	int fd = pidfile_open(dir->path);
+
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+	assert_int_equal(holder_elsewhere(dir->path, &locked), -1);
+	assert_false(locked);
+	close(fd);
+}
+
 static void
 test_replaced(void **state)
 {
@@ -153,6 +169,7 @@ main(void)
 	    cmocka_unit_test(test_parse),
 	    cmocka_unit_test(test_round),
 	    TEST(test_lock),
+	    TEST(test_no_pid),
 	    TEST(test_replaced),
 	};
 

@@ -171,6 +171,22 @@ test_at_once(void **state)
 	assert_true(watch.at_once && watch_must_end(&watch, (struct mono_ms){NOW.v + 10}));
 }
 
+/* A signal does not bring back a client that has gone. */
+static void
+test_gone_stays_gone(void **state)
+{
+	(void)state;
+	close(theirs);
+	theirs = -1;
+	watch_client(&watch, NOW);
+	kill(getpid(), SIGTERM);
+	watch_signals(&watch, NOW);
+	assert_true(watch.stopping && watch.client_gone);
+	kill(getpid(), SIGQUIT);
+	watch_signals(&watch, NOW);
+	assert_true(watch.at_once && watch.client_gone);
+}
+
 static void
 test_children(void **state)
 {
@@ -234,6 +250,7 @@ main(void)
 	    TEST(test_signals),
 	    TEST(test_drain),
 	    TEST(test_at_once),
+	    TEST(test_gone_stays_gone),
 	    TEST(test_children),
 	    TEST(test_sleep),
 	};
