@@ -95,7 +95,7 @@ open_ours(struct fcgi_guard *g, unsigned kind, struct why *why)
 			return refuse_kind(kind, "among the variables", why);
 		if (g->left > 0)
 			return FCGI_GUARD_MORE;
-		if (g->pair_left > 0 || g->lengths_n > 0) {
+		if (g->name_left > 0 || g->value_left > 0 || g->lengths_n > 0) {
 			err_why(why, "a variable is longer than what came");
 			return FCGI_GUARD_REFUSED;
 		}
@@ -187,16 +187,27 @@ begin_pair(struct fcgi_guard *g, struct why *why)
 	size_t value = length_of(g->lengths + (g->lengths[0] < 0x80 ? 1 : 4));
 
 	g->lengths_n = 0;
-	g->pair_left = name + value; /* below 2^32 */
-	if (g->pair_left > FCGI_GUARD_PARAMS_BYTES) {
-		err_why(why, "a variable of %zu bytes", g->pair_left);
+	if (name + value > FCGI_GUARD_PARAMS_BYTES) { /* below 2^32 */
+		err_why(why, "a variable of %zu bytes", name + value);
 		return FCGI_GUARD_REFUSED;
 	}
 	if (g->params++ == FCGI_GUARD_PARAMS_MAX) {
 		err_why(why, "more than %d variables", FCGI_GUARD_PARAMS_MAX);
 		return FCGI_GUARD_REFUSED;
 	}
+	g->name_left = name;
+	g->value_left = value;
 	return FCGI_GUARD_MORE;
+}
+
+/* It would be taken for another variable. */
+static enum fcgi_guard_rc
+look_at_name(const unsigned char *p, size_t n, struct why *why)
+{
+	if (memchr(p, '=', n) == NULL && memchr(p, '\0', n) == NULL)
+		return FCGI_GUARD_MORE;
+	err_why(why, "a variable whose name holds '=' or NUL");
+	return FCGI_GUARD_REFUSED;
 }
 
 static enum fcgi_guard_rc
@@ -210,7 +221,8 @@ look_at_params(struct fcgi_guard *g, const unsigned char *p, size_t n, struct wh
 		return FCGI_GUARD_REFUSED;
 	}
 	while (n > 0 && rc == FCGI_GUARD_MORE) {
-		size_t some = g->pair_left < n ? g->pair_left : n;
+		size_t *left = g->name_left > 0 ? &g->name_left : &g->value_left;
+		size_t some = *left < n ? *left : n;
 
 		if (some == 0) {
 			g->lengths[g->lengths_n++] = *p;
@@ -218,7 +230,9 @@ look_at_params(struct fcgi_guard *g, const unsigned char *p, size_t n, struct wh
 			if (lengths_are_whole(g))
 				rc = begin_pair(g, why);
 		} else {
-			g->pair_left -= some;
+			if (left == &g->name_left)
+				rc = look_at_name(p, some, why);
+			*left -= some;
 		}
 		p += some;
 		n -= some;

@@ -48,7 +48,7 @@ struct fcgi_guard {
 	unsigned char begin[8];
 	size_t begin_n;
 	unsigned char lengths[8]; /* of the variable at hand */
-	size_t lengths_n, pair_left;
+	size_t lengths_n, name_left, value_left;
 	size_t params_bytes, params;
 	unsigned char answer[64]; /* to be sent to the peer before the next look */
 	size_t answer_n;

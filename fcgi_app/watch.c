@@ -13,6 +13,7 @@ our_signals(sigset_t *set)
 	sigemptyset(set);
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGINT);
+	sigaddset(set, SIGQUIT);
 	sigaddset(set, SIGHUP);
 	sigaddset(set, SIGUSR1);
 	sigaddset(set, SIGUSR2);
@@ -54,6 +55,10 @@ watch_signals(struct watch *watch, struct mono_ms now)
 			watch->replace = true;
 		} else if (info.ssi_signo == (uint32_t)SIGRTMIN) {
 			watch->restart = true;
+		} else if (info.ssi_signo == SIGQUIT) {
+			watch->stopping = watch->at_once = true;
+			watch->stop_by = now;
+			watch->client_gone = watch->by_hangup;
 		} else if (!watch->stopping &&
 		           (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)) {
 			watch->stopping = true; /* a second signal does not start the drain anew */

@@ -28,7 +28,7 @@ run(struct buf *out, struct buf *params_end, const uint8_t *bytes, size_t n, siz
 		memcpy(copy, bytes + at, piece);
 		last = fcgi_guard_pass(&g, &in, out, &why);
 		MUST(in.n < piece && g.answer_n <= sizeof g.answer);
-		MUST(g.pair_left <= FCGI_GUARD_PARAMS_BYTES);
+		MUST(g.name_left + g.value_left <= FCGI_GUARD_PARAMS_BYTES);
 		MUST((last == FCGI_GUARD_REFUSED) == (why.text[0] != '\0'));
 		if (last != FCGI_GUARD_MORE)
 			rc = last;
@@ -75,6 +75,7 @@ check_head(const struct buf *head)
 		size_t name = take_length(params, n, &pair), value = take_length(params, n, &pair);
 
 		MUST(name <= n - pair && value <= n - pair - name);
+		MUST(memchr(params + pair, '=', name) == NULL);
 		pair += name + value;
 	}
 	free(params);

@@ -251,7 +251,8 @@ static void
 test_too_many_variables(void **state)
 {
 	/* of one variable each */
-	static char content[65535] = "\x80\0\0\1\x80\0\xff\xf6";
+	static char content[65535] = "\x80\0\0\1\x80\0\xff\xf6"
+	                             "A";
 	unsigned char head[8];
 	struct buf sent;
 	struct why why;

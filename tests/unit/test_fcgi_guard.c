@@ -104,6 +104,22 @@ static const struct {
           "A" TEXT_130 "\x01\x00"
           "B"),
         NULL},
+    {"'=' in a value",
+        S("\x01\x03"
+          "Ab=c"),
+        NULL},
+    {"NUL in a value",
+        S("\x01\x03"
+          "Ab\0c"),
+        NULL},
+    {"'=' in a name",
+        S("\x03\x01"
+          "A=bc"),
+        "holds '=' or NUL"},
+    {"NUL in a name",
+        S("\x03\x01"
+          "A\0bc"),
+        "holds '=' or NUL"},
     {"a name that is cut",
         S("\x04\x00"
           "Abc"),
