@@ -145,6 +145,12 @@ e2e: all ## every test through the real web servers, and the table of what each 
 	SLUICE_BUILD=$(B) SLUICE_TABLE=$(B)/e2e-table.md $(PYTHON) -m pytest -q -p no:cacheprovider -n 3 --dist loadgroup \
 		--ignore tests/e2e/test_00_short.py tests/e2e
 
+.PHONY: matrix
+matrix: all ## what arrives on a channel of another API: tests it, prints the table, puts it into README.md
+	-@SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider --no-summary tests/scen/test_54_matrix.py >/dev/null
+	@SLUICE_BUILD=$(B) $(PYTHON) tests/lib/matrix.py
+	@SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/scen/test_54_matrix.py
+
 .PHONY: asan
 asan: ## unit and scenario tests under AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory -j2 B=build-asan HARD= HARD_LINK= LDFLAGS="-fsanitize=address,undefined" \
