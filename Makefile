@@ -163,8 +163,10 @@ asan: ## unit and scenario tests under AddressSanitizer and UBSan
 .PHONY: fuzz
 fuzz: $(FUZZ) ## run every fuzzer for SECS seconds (default 30)
 	@for f in $(FUZZ); do n=$$(basename $$f); echo "== $$n"; mkdir -p $(B)/corpus/$$n; \
+		case $$n in fuzz_convert) more="tests/data/streams tests/fuzz/corpus/*_*" ;; \
+			*_flow | fuzz_sse) more=tests/data/streams ;; *) more= ;; esac; \
 		$$f -max_total_time=$(SECS) -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 $(B)/corpus/$$n \
-		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) || exit 1; done
+		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) $$more || exit 1; done
 
 .PHONY: lint
 lint: all ## house rules: layers, names, sizes, words, documents, secrets
