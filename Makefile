@@ -97,7 +97,7 @@ $(B)/unit/%: tests/unit/%.c $(UNIT_LIB) $(B)/libsluice.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(UNIT_LIB) $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
 
-$(B)/bench/pool: tests/bench/pool.c $(B)/libsluice.a
+$(B)/bench/pool $(B)/bench/convert: $(B)/bench/%: tests/bench/%.c $(B)/libsluice.a
 	$(call say,BENCH,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -Itests -o $@ $^ $(LDFLAGS) $(LIBS)
@@ -145,6 +145,12 @@ e2e: all ## every test through the real web servers, and the table of what each 
 	SLUICE_BUILD=$(B) SLUICE_TABLE=$(B)/e2e-table.md $(PYTHON) -m pytest -q -p no:cacheprovider -n 3 --dist loadgroup \
 		--ignore tests/e2e/test_00_short.py tests/e2e
 
+.PHONY: matrix
+matrix: all ## what arrives on a channel of another API: tests it, prints the table, puts it into README.md
+	-@SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider --no-summary tests/scen/test_54_matrix.py >/dev/null
+	@SLUICE_BUILD=$(B) $(PYTHON) tests/lib/matrix.py
+	@SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/scen/test_54_matrix.py
+
 .PHONY: asan
 asan: ## unit and scenario tests under AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory -j2 B=build-asan HARD= HARD_LINK= LDFLAGS="-fsanitize=address,undefined" \
@@ -157,8 +163,10 @@ asan: ## unit and scenario tests under AddressSanitizer and UBSan
 .PHONY: fuzz
 fuzz: $(FUZZ) ## run every fuzzer for SECS seconds (default 30)
 	@for f in $(FUZZ); do n=$$(basename $$f); echo "== $$n"; mkdir -p $(B)/corpus/$$n; \
+		case $$n in fuzz_convert) more="tests/data/streams tests/fuzz/corpus/*_*" ;; \
+			*_flow | fuzz_sse) more=tests/data/streams ;; *) more= ;; esac; \
 		$$f -max_total_time=$(SECS) -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 $(B)/corpus/$$n \
-		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) || exit 1; done
+		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) $$more || exit 1; done
 
 .PHONY: lint
 lint: all ## house rules: layers, names, sizes, words, documents, secrets
@@ -175,9 +183,10 @@ format-check:
 	clang-format --dry-run -Werror $(C_FILES)
 
 .PHONY: bench
-bench: all $(B)/bench/pool ## figures, side by side, on loopback (about 7 minutes)
+bench: all $(B)/bench/pool $(B)/bench/convert ## figures, side by side, on loopback (about 7 minutes)
 	@SLUICE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
 	@$(B)/bench/pool
+	@$(B)/bench/convert
 
 .PHONY: install
 install: all ## into PREFIX (default /usr/local), below DESTDIR

@@ -25,7 +25,8 @@ convert_flow_begin(const struct convert *c, bool plain)
 	    .id = rq->id,
 	    .created_s = c->created_s,
 	    .wants_usage = rq->wants_usage,
-	    .wants_seals = c->state == CONVERT_READ && c->form.wants_seals,
+	    /* on its own API the client's bytes went out: it is given what it made the channel give */
+	    .wants_seals = c->way.same || (c->state == CONVERT_READ && c->form.wants_seals),
 	    .form = &c->form,
 	    .loss = &c->way.loss,
 	    .channel = c->way.channel->name,

@@ -1,4 +1,5 @@
 #include "dialect/responses.h"
+#include "dialect/seal.h"
 
 void
 responses_emit_part(struct emit *e, const char *key, const struct responses_part *part)
@@ -26,6 +27,15 @@ emit_message(struct emit *e, const struct responses_item *item)
 	emit_end(e);
 }
 
+/* What this API itself gave goes back to it byte for byte, without the mark. */
+static struct span
+own_seal(struct span seal)
+{
+	struct seal open = seal_open(seal);
+
+	return open.marked && open.wire == FORM_RESPONSES ? open.payload : seal;
+}
+
 static void
 emit_reasoning(struct emit *e, const struct responses_item *item)
 {
@@ -38,7 +48,7 @@ emit_reasoning(struct emit *e, const struct responses_item *item)
 	}
 	emit_end(e);
 	if (item->seal.n > 0)
-		emit_text(e, "encrypted_content", item->seal);
+		emit_text(e, "encrypted_content", own_seal(item->seal));
 }
 
 static void

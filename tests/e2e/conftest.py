@@ -63,5 +63,5 @@ def pytest_runtest_makereport(item, call):
     """A failure comes with what the processes wrote."""
     report = (yield).get_result()
     s = item.funcargs.get("stage") if hasattr(item, "funcargs") else None
-    if report.failed and s:
+    if report.failed and s and os.path.isdir(s.dir):
         report.sections.append(("logs of " + s.name, s.log))

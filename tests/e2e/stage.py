@@ -56,6 +56,14 @@ def free_port():
             pass
 
 
+def answers_at(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
 def unprivileged():
     """The user everything runs as; None if that is who we are."""
     if os.geteuid() != 0:
@@ -257,11 +265,7 @@ class Stage:
         return self.ports["port"]
 
     def listening(self):
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-            return True
-        except OSError:
-            return False
+        return answers_at(self.port)
 
     @property
     def log(self):

@@ -1,20 +1,16 @@
 """The openai SDK must make of an answer through the gateway what it makes of the provider's own."""
 
 import base64
-import fcntl
 import glob
-import json
 import os
 import random
-import shutil
 import struct
-import subprocess
 
+import packages
 import pytest
 import stage as st
 from stage import Gate, answers, question, texts
 
-SDK = os.path.join(st.BUILD, "sdk")
 STREAMS = os.path.join(st.ROOT, "tests", "data", "streams")
 CHATS = sorted(
     os.path.relpath(p, STREAMS)
@@ -23,7 +19,6 @@ CHATS = sorted(
 )
 SEEDS = (1, 2, 3)
 BOTH = ("lighttpd-spawn", "apache-proxy")
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 @pytest.fixture(scope="module", params=BOTH)
@@ -34,47 +29,15 @@ def stage(request):
     s.stop()
 
 
-def install():
-    os.makedirs(SDK, exist_ok=True)
-    done = subprocess.run(
-        ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "openai"],
-        cwd=SDK,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    if done.returncode:
-        pytest.skip("npm cannot install openai: " + done.stderr[-300:])
-
-
 @pytest.fixture(scope="session")
 def sdk():
-    """The newest openai package that this node runs, installed once below build/."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("node and npm are not installed")
-    with open(SDK + ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may run tests
-        if not os.path.exists(os.path.join(SDK, "node_modules", "openai")):
-            install()
+    """Runs calls of the openai package."""
+    packages.install()
 
     def run(base, key, *calls, **options):
-        done = subprocess.run(
-            ["node", os.path.join(HERE, "sdk", "calls.cjs")],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            input=json.dumps(
-                {
-                    "base": base,
-                    "key": key,
-                    "options": options,
-                    "calls": [{"op": op, "params": params} for op, params in calls],
-                }
-            ),
-            env={**os.environ, "NODE_PATH": os.path.join(SDK, "node_modules")},
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        calls = [{"op": op, "params": params} for op, params in calls]
+        given = {"base": base, "key": key, "options": options, "calls": calls}
+        return packages.node("calls.cjs", given, 60)
 
     return run
 

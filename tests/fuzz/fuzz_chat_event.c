@@ -1,5 +1,5 @@
 /*
- * fuzz_chat_event - one event's data, as an event and as a plain answer: no figure out of bounds,
+ * fuzz_chat_event - one event's data, as an event and as a plain answer of each API: no figure out of bounds,
  * texts terminated and well formed.
  */
 #include "dialect/dialect.h"
@@ -30,16 +30,20 @@ check(struct dialect_tap *tap, size_t n)
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
+	static const struct dialect *const all[] = {
+	    &dialect_chat, &dialect_messages, &dialect_responses};
 	struct span text = {(const char *)bytes, n};
 	struct sse_event event = {.raw = text, .data = text, .has_data = true};
 	struct dialect_tap tap;
 
-	dialect_tap_init(&tap);
-	(void)dialect_chat.event(&event, &tap);
-	check(&tap, n);
-	dialect_tap_init(&tap);
-	(void)dialect_chat.answer(text, &tap);
-	check(&tap, n);
+	for (size_t i = 0; i < NELEM(all); i++) {
+		dialect_tap_init(&tap);
+		(void)all[i]->event(&event, &tap);
+		check(&tap, n);
+		dialect_tap_init(&tap);
+		(void)all[i]->answer(text, &tap);
+		check(&tap, n);
+	}
 	dialect_tap_init(&tap);
 	(void)dialect_embeddings.answer(text, &tap);
 	check(&tap, n);
