@@ -106,7 +106,7 @@ access_hint(struct span server_software)
 	        "Basic' with 'Require valid-user')"},
 	    {"lighttpd",
 	        "no user: lighttpd must authenticate the request and pass REMOTE_USER ('auth.require', "
-	        "'ssl.verifyclient.username', or 'setenv.add-environment' in a token's block)"},
+	        "'ssl.verifyclient.username', or 'setenv.set-environment' in a token's block)"},
 	    {"nginx",
 	        "no user: nginx must authenticate the request ('auth_basic' with 'fastcgi_param "
 	        "AUTH_TYPE Basic'), as without AUTH_TYPE its REMOTE_USER is whatever the request "
@@ -118,7 +118,7 @@ access_hint(struct span server_software)
 			return hints[i].hint;
 	return "no user: the web server must authenticate the request and pass REMOTE_USER "
 	       "(Apache: 'Require valid-user' with an AuthType, or 'Require env REMOTE_USER'; "
-	       "lighttpd: 'auth.require' or 'setenv.add-environment'; nginx: 'auth_basic')";
+	       "lighttpd: 'auth.require' or 'setenv.set-environment'; nginx: 'auth_basic')";
 }
 
 struct span

@@ -81,7 +81,7 @@ crew_view(const struct crew *crew)
 		const struct crew_place *place = &crew->places[i];
 		enum board_state state = board_get(crew->board, i);
 
-		if (is_free(place) || place->leaving)
+		if (is_free(place) || place->leaving || (int)i == crew->fresh)
 			continue;
 		view.alive++;
 		view.idle += place->pid > 0 && state == BOARD_IDLE;

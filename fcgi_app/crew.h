@@ -45,6 +45,7 @@ void crew_adopt(struct crew *crew, const struct handover *from);
 /* Fill in `workers` and `n`. */
 void crew_hand_over(const struct crew *crew, struct handover *to);
 
+/* Without the one that is to take the place of an old one, and is not yet up. */
 struct size_view crew_view(const struct crew *crew);
 /* Processes, those that are leaving too. */
 unsigned crew_count(const struct crew *crew);

@@ -10,6 +10,8 @@ static const struct endpoint table[] = {
     {"/v1/moderations", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
         &dialect_moderations},
     {"/v1/models", true, ENDPOINT_GET, ENDPOINT_CLIENT, ENDPOINT_MODELS, &dialect_chat},
+    {"/v1/doctor", false, ENDPOINT_GET | ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_DOCTOR,
+        &dialect_chat},
     {"/healthz", false, ENDPOINT_GET, ENDPOINT_ANYONE, ENDPOINT_HEALTHZ, &dialect_chat},
     {"/status", false, ENDPOINT_GET, ENDPOINT_ADMIN, ENDPOINT_STATUS, &dialect_chat},
 };
@@ -42,13 +44,16 @@ endpoint_known(struct span path)
 const char *
 endpoint_allow(const struct endpoint *endpoint)
 {
+	if (endpoint->methods == (ENDPOINT_GET | ENDPOINT_POST))
+		return "GET, HEAD, POST, OPTIONS";
 	return endpoint->methods & ENDPOINT_POST ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
 }
 
 bool
 endpoint_takes(const struct endpoint *endpoint, struct span method)
 {
-	if (endpoint->methods & ENDPOINT_POST)
-		return text_is(method, "POST");
-	return text_is(method, "GET") || text_is(method, "HEAD");
+	if ((endpoint->methods & ENDPOINT_POST) && text_is(method, "POST"))
+		return true;
+	return (endpoint->methods & ENDPOINT_GET) &&
+	       (text_is(method, "GET") || text_is(method, "HEAD"));
 }

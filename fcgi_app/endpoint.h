@@ -16,6 +16,7 @@ enum endpoint_work {
 	ENDPOINT_MODELS,  /* the list, or one of it */
 	ENDPOINT_HEALTHZ,
 	ENDPOINT_STATUS,
+	ENDPOINT_DOCTOR, /* for the operator's sluicectl, see doctor.h */
 };
 
 enum endpoint_method { ENDPOINT_GET = 1, ENDPOINT_POST = 2 }; /* HEAD goes with GET */

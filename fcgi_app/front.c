@@ -3,6 +3,7 @@
 #include "access.h"
 #include "answer.h"
 #include "base/clock.h"
+#include "doctor.h"
 
 /* No key may ever be served: once per document root, is the configuration below it? */
 static bool
@@ -98,16 +99,26 @@ is_served(struct serve_job *j)
 {
 	struct why why;
 
-	if (j->s->env != NULL)
+	if (j->s->env != NULL || j->rq.endpoint->work == ENDPOINT_DOCTOR)
 		return true;
 	err_why(&why, "%s", j->s->store_error);
 	answer_store_failed(j, &why);
 	return false;
 }
 
+/* To all but the operator it is an unknown path like any other, also in how it refuses. */
+static void
+hide_doctor(struct serve_job *j)
+{
+	if (j->rq.endpoint != NULL && j->rq.endpoint->work == ENDPOINT_DOCTOR &&
+	    doctor_is_hidden(j->s, j->x))
+		j->rq.endpoint = NULL;
+}
+
 bool
 front_admit(struct serve_job *j)
 {
+	hide_doctor(j);
 	if (text_is(j->rq.method, "OPTIONS") && !is_preflight(j) && j->rq.endpoint != NULL) {
 		answer_method(j);
 		return false;

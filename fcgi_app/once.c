@@ -10,10 +10,12 @@
 #include "settle.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define REFUSE_ARENA 262144
@@ -125,6 +127,19 @@ refuse(struct once *o)
 	arena_free(&arena);
 }
 
+/* mod_cgi holds the answer's last bytes back until its pipe of errors is closed, too. */
+static void
+let_errors_go(void)
+{
+	struct stat st;
+	int nowhere = -1;
+
+	if (fstat(STDERR_FILENO, &st) == 0 && S_ISFIFO(st.st_mode))
+		nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (nowhere >= 0 && dup2(nowhere, STDERR_FILENO) == STDERR_FILENO)
+		close(nowhere);
+}
+
 /* Nobody waits for this any more. */
 static void
 tidy_up(struct process *p)
@@ -147,6 +162,7 @@ serve(struct once *o)
 	process_open(&o->p, &o->job);
 	serve_exchange(&o->p.serve, x);
 	cgi_end(&o->cgi);
+	let_errors_go();
 	tidy_up(&o->p);
 	env_drop(&o->p.env);
 	process_close(&o->p);

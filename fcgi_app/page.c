@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/emit.h"
+#include "doctor.h"
 #include "pick.h"
 #include "status.h"
 
@@ -242,6 +243,7 @@ page_serve(struct serve *s, const struct request *rq, struct respond *r)
 	case ENDPOINT_HEALTHZ: page_healthz(s, r); break;
 	case ENDPOINT_STATUS: page_status(s, r); break;
 	case ENDPOINT_MODELS: page_models(s, rq, r); break;
+	case ENDPOINT_DOCTOR: doctor_serve(s, rq, r); break;
 	case ENDPOINT_FORWARD: die("not a page");
 	}
 }

@@ -12,9 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As root: become the owner of state_dir for everything that follows. */
-static bool
-act_as_owner(struct ctl *ctl, const struct conf *conf)
+bool
+attach_owner(struct ctl *ctl, const struct conf *conf)
 {
 	struct stat st;
 
@@ -35,8 +34,8 @@ act_as_owner(struct ctl *ctl, const struct conf *conf)
 	return false;
 }
 
-static bool
-load(struct ctl *ctl, struct attach *a)
+bool
+attach_conf(struct ctl *ctl, struct attach *a)
 {
 	struct conf_report report = {.n = 0};
 	struct why why;
@@ -55,18 +54,11 @@ load(struct ctl *ctl, struct attach *a)
 }
 
 bool
-attach_open(struct ctl *ctl, struct attach *a, bool enrol)
+attach_store(struct ctl *ctl, struct attach *a, bool enrol)
 {
 	struct store_why store_why;
 	struct why why;
 
-	*a = (struct attach){.conf = NULL};
-	if (!load(ctl, a))
-		return false;
-	if (!act_as_owner(ctl, a->conf)) {
-		attach_close(a);
-		return false;
-	}
 	if (env_open(a->conf->state_dir.p, (uint64_t)a->conf->store.max_size_bytes, geteuid() != 0,
 	        &a->env, &store_why) != STORE_OK ||
 	    slot_watch(a->env, &a->slot, &store_why) != STORE_OK) {
@@ -76,16 +68,32 @@ attach_open(struct ctl *ctl, struct attach *a, bool enrol)
 	} else {
 		return true;
 	}
+	attach_leave(a);
+	return false;
+}
+
+bool
+attach_open(struct ctl *ctl, struct attach *a, bool enrol)
+{
+	*a = (struct attach){.conf = NULL};
+	if (attach_conf(ctl, a) && attach_owner(ctl, a->conf) && attach_store(ctl, a, enrol))
+		return true;
 	attach_close(a);
 	return false;
 }
 
 void
-attach_close(struct attach *a)
+attach_leave(struct attach *a)
 {
 	pool_free(&a->pool);
 	slot_close(&a->slot);
 	env_close(&a->env);
+}
+
+void
+attach_close(struct attach *a)
+{
+	attach_leave(a);
 	conf_free(&a->conf);
 }
 

@@ -21,6 +21,14 @@ struct attach {
 /* `enrol`: accounts that no worker has seen yet get their rows, for commands that write them. */
 bool attach_open(struct ctl *ctl, struct attach *a, bool enrol);
 void attach_close(struct attach *a);
+/*
+ * The steps of attach_open(), for who wants to know which one fails: the configuration into an `a` that is empty; as
+ * root, to become the owner of its state_dir; the store. attach_leave() closes the store alone.
+ */
+bool attach_conf(struct ctl *ctl, struct attach *a);
+bool attach_owner(struct ctl *ctl, const struct conf *conf);
+bool attach_store(struct ctl *ctl, struct attach *a, bool enrol);
+void attach_leave(struct attach *a);
 /* What an operator did outlives a power cut: of these accounts (there may be none), and of channels. Says so when not. */
 void attach_save(struct ctl *ctl, const struct attach *a, const struct account_ref *refs, size_t n);
 /* What status.h wants. */

@@ -11,6 +11,7 @@
 #include "ctl/channel_verbs.h"
 #include "ctl/check.h"
 #include "ctl/daemon.h"
+#include "ctl/doctor_run.h"
 #include "ctl/errands.h"
 #include "ctl/explain_run.h"
 #include "ctl/limits.h"
@@ -64,6 +65,10 @@ static const struct command {
         "* * * * * sluicectl -c /etc/sluice/sluice.json tick"},
     {"degrade", errands_degrade_run, "[on | off | auto] [--json]",
         "refuse all requests with degrade.message, by hand", "sluicectl degrade on"},
+    {"doctor", doctor_run,
+        "[--url URL] [--token T | --user NAME[:PASSWORD]] [--ca-file FILE | --insecure] [--http2] [--long | --silence S] [--json]",
+        "what is wrong here, or through the web server, and what mends it",
+        "sluicectl doctor --url https://host/llm --token sl-..."},
     {"version", show_version_run, "[--json]", "the version of this program", "sluicectl version"},
 };
 

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "ctl/args.h"
 #include "ctl/daemon.h"
+#include "handover.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -161,6 +162,9 @@ spawn(const struct plan *plan, pid_t *pid_out)
 	posix_spawnattr_setsigdefault(&attributes, &all);
 	posix_spawnattr_setflags(
 	    &attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	/* started from a CGI script it would take itself for one */
+	handover_forget("REQUEST_METHOD");
+	handover_forget("GATEWAY_INTERFACE");
 	rc = posix_spawn(pid_out, plan->program, &actions, &attributes, plan->words, environ);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);

@@ -40,11 +40,11 @@ include "{dir}/etc/lighttpd/{file}"
 LIGHTTPD_TOKEN = """\
 $REQUEST_HEADER["Authorization"] == "Bearer {token}" {{
 	auth.require = ( )
-	setenv.add-environment = ( "REMOTE_USER" => "{name}" )
+	setenv.set-environment = ( "REMOTE_USER" => "{name}" )
 }}
 $REQUEST_HEADER["X-Api-Key"] == "{token}" {{
 	auth.require = ( )
-	setenv.add-environment = ( "REMOTE_USER" => "{name}" )
+	setenv.set-environment = ( "REMOTE_USER" => "{name}" )
 }}
 """
 

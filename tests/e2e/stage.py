@@ -2,7 +2,8 @@
 
 All on loopback. Each Stage is a temp dir with its own processes; stop() ends them and says what was
 left over. Configuration files of lighttpd/, apache/ and examples/ are copied, never edited: what a
-test needs differently comes through the variables they document. Started as root, everything runs as an
+test needs differently comes through the variables they document; `edits` are for tests of how a
+broken site is found out. Started as root, everything runs as an
 unprivileged user, so that both ways behave alike.
 """
 
@@ -77,8 +78,8 @@ def make_certificate(directory):
 class Stage:
     """`kind` is one of sites.SITES; "apache-proxy+prefork" is Apache with that MPM."""
 
-    def __init__(self, kind, workers=4, config=None, up=None):
-        self.name, self.workers = kind, workers
+    def __init__(self, kind, workers=4, config=None, up=None, edits=()):
+        self.name, self.workers, self.edits = kind, workers, edits
         self.kind, _, mpm = kind.partition("+")
         self.site, self.mpm = sites.SITES[self.kind], mpm or "event"
         self.user = unprivileged()
@@ -159,6 +160,11 @@ class Stage:
             shutil.copy2(source, self.path("bin", name))
         for folder, name in (("lighttpd",) * 2, ("apache", "sluice"), ("examples",) * 2):
             shutil.copytree(os.path.join(ROOT, folder), self.path("etc", name))
+        for file, old, new in self.edits:
+            with open(self.path("etc", file)) as f:
+                text = f.read()
+            assert old in text, f"{old!r} is not in {file}"
+            self._write(os.path.join("etc", file), text.replace(old, new))
         doc = self.config()
         for section, value in changes.items():
             doc[section] = {**doc.get(section, {}), **value} if isinstance(value, dict) else value

@@ -145,12 +145,21 @@ def start(
     return answer
 
 
-def open(gate, model="m1", stream=True, how="pipe", path="/v1/chat/completions", vary={}, **extra):
+def open(
+    gate,
+    model="m1",
+    stream=True,
+    how="pipe",
+    path="/v1/chat/completions",
+    errors=False,
+    vary={},
+    **extra,
+):
     """A chat request whose answer is not read yet."""
     body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], **extra}
     if stream:
         body["stream"] = True
-    return start(gate, json.dumps(body).encode(), how, path=path, **vary)
+    return start(gate, json.dumps(body).encode(), how, path=path, errors=errors, **vary)
 
 
 def ask(gate, model="m1", stream=False, timeout=20.0, **extra):

@@ -329,8 +329,19 @@ def test_web_server_mode(up, gate):
     for name in ("HTTP_REMOTE_USER", "HTTP_X_REMOTE_USER", "HTTP_REDIRECT_REMOTE_USER"):
         assert g.send(CHAT, **{name: "admin"}).finish().status == 401
     assert g.send(CHAT, REMOTE_USER="").finish().status == 401
+    for software in ("lighttpd/1.4", "nginx/1.22"):
+        a = g.send(CHAT, SERVER_SOFTWARE=software).finish()
+        assert a.status == 401 and software.partition("/")[0] in a.error["message"], a
+    for name in ("a" * 256, "a\n", "j\udcfcrgen"):
+        assert g.send(CHAT, REMOTE_USER=name).finish().status == 403
     assert up.count() == 0
     assert g.send(CHAT, REMOTE_USER="alice").finish().status == 200
+
+
+def test_a_missing_v1_is_said(up, gate):
+    for path in ("/chat/completions", "/llm/models"):
+        a = gate().send(CHAT, path=path).finish()
+        assert a.status == 404 and "/v1" in a.error["message"] and up.count() == 0, a
 
 
 def test_user_variable_that_a_client_can_set_never_counts(up, gate):

@@ -248,6 +248,23 @@ def test_sigusr1_is_rolling(up, gate):
     g.assert_clean()
 
 
+def test_new_workers_do_not_come_up(up, gate):
+    """Then the old ones go on, and are replaced as soon as it works again."""
+    up.default(slow(0.1))
+    g = elastic(gate, workers=4, allow=["worker"])
+    old = set(g.worker_pids())
+    resource.prlimit(g.master.pid, resource.RLIMIT_NOFILE, (5, 1024))  # taken by what is shared
+    g.signal(signal.SIGUSR1)
+    answers = [g.open(stream=False) for _ in range(8)]
+    assert [a.finish().status for a in answers] == [200] * 8
+    time.sleep(0.5)
+    assert old <= set(g.worker_pids())
+    assert "the worker cannot start" in g.log_text()
+    resource.prlimit(g.master.pid, resource.RLIMIT_NOFILE, (1024, 1024))
+    wait_until(lambda: not old & set(g.worker_pids()), 5, "all were replaced")
+    assert len(g.worker_pids()) == 4 and g.ask().status == 200
+
+
 def test_sigusr1_again_and_again_under_load(up, gate):
     g = elastic(gate, 3, 2, 16)
     for i in range(120):

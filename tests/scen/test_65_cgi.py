@@ -1,5 +1,6 @@
 """Plain CGI: one process for one request; the state is in the store (SPEC 2, 5; hosting.md 3, 5)."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -335,6 +336,26 @@ def test_what_is_due_is_done_after_the_answer(up, once):
     assert (g.account()["state"], gets(up)) == ("disabled", [])
     g.ctl("tick")
     assert (g.account()["state"], len(gets(up))) == ("active", 1)
+
+
+@pytest.mark.waits
+def test_nobody_waits_for_what_is_done_afterwards(up, once):
+    """A slow disk: here somebody else holds the lock of `book`. mod_cgi waits for the end of standard
+    error, too.
+    """
+    g = once(accounts=1)
+    cgi.ask(g)
+    time.sleep(4.1)
+    with open(g.dir + "/state/book.lock") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        a = cgi.open(g, stream=False, errors=True)
+        while not a.eof:
+            assert a.step(3) or a.eof
+        said = a.child.stderr.read()
+        assert a.child.poll() is None
+        assert (a.status, a.took < 2) == (200, True)
+        assert json.loads(said.splitlines()[-1])["status"] == 200
+    a.finish()
 
 
 def test_no_reader_is_left_behind(up, once):

@@ -12,7 +12,7 @@ static const struct {
 	bool found;
 	enum endpoint_who who;
 	enum endpoint_work work;
-	const char *takes, *dialect; /* one method that it takes */
+	const char *takes, *dialect; /* one method that it takes, or "both" */
 } cases[] = {
     {"/v1/chat/completions", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "chat"},
     {"/v1/completions", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "completions"},
@@ -21,6 +21,8 @@ static const struct {
     {"/v1/models", true, ENDPOINT_CLIENT, ENDPOINT_MODELS, "GET", "chat"},
     {"/v1/models/m", true, ENDPOINT_CLIENT, ENDPOINT_MODELS, "GET", "chat"},
     {"/v1/models/a/b", true, ENDPOINT_CLIENT, ENDPOINT_MODELS, "GET", "chat"},
+    {"/v1/doctor", true, ENDPOINT_CLIENT, ENDPOINT_DOCTOR, "both", "chat"},
+    {"/v1/doctor/x", false, ENDPOINT_ANYONE, ENDPOINT_FORWARD, NULL, NULL},
     {"/healthz", true, ENDPOINT_ANYONE, ENDPOINT_HEALTHZ, "GET", "chat"},
     {"/status", true, ENDPOINT_ADMIN, ENDPOINT_STATUS, "GET", "chat"},
     {"/v1/models/", false, ENDPOINT_ANYONE, ENDPOINT_FORWARD, NULL, NULL},
@@ -36,18 +38,20 @@ static const struct {
 static void
 check_methods(const struct endpoint *e, const char *takes)
 {
+	bool both = strcmp(takes, "both") == 0;
 	static const char *const methods[] = {
 	    "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "get", "", "POSTS"};
 
 	for (size_t i = 0; i < NELEM(methods); i++) {
-		bool want = strcmp(methods[i], takes) == 0 ||
-		            (strcmp(takes, "GET") == 0 && strcmp(methods[i], "HEAD") == 0);
+		bool want = strcmp(methods[i], takes) == 0 || (both && i == 2) ||
+		            ((both || strcmp(takes, "GET") == 0) && i < 2);
 
 		if (endpoint_takes(e, text_span(methods[i])) != want)
 			fail_msg("%s: '%s'", e->path, methods[i]);
 	}
-	assert_non_null(strstr(endpoint_allow(e), takes));
-	assert_int_equal(strstr(endpoint_allow(e), "HEAD") != NULL, strcmp(takes, "GET") == 0);
+	assert_non_null(strstr(endpoint_allow(e), both ? "GET" : takes));
+	assert_int_equal(strstr(endpoint_allow(e), "POST") != NULL, strcmp(takes, "GET") != 0);
+	assert_int_equal(strstr(endpoint_allow(e), "HEAD") != NULL, strcmp(takes, "POST") != 0);
 }
 
 static void

@@ -1,0 +1,235 @@
+#include "ctl/doctor_remedy.h"
+
+#define BIT(setup) (1u << (setup))
+#define ANY (BIT(DOCTOR_SETUP__MAX) - 1)
+#define FCGID BIT(DOCTOR_FCGID)
+#define FCGID_HTACCESS BIT(DOCTOR_FCGID_HTACCESS)
+#define PROXY BIT(DOCTOR_PROXY_FCGI)
+#define CGI BIT(DOCTOR_APACHE_CGI)
+#define CGI_HTACCESS BIT(DOCTOR_CGI_HTACCESS)
+#define HTACCESS (FCGID_HTACCESS | CGI_HTACCESS)
+#define APACHE (BIT(DOCTOR_APACHE) | FCGID | PROXY | CGI | HTACCESS)
+#define LIGHTTPD_CGI BIT(DOCTOR_LIGHTTPD_CGI)
+#define LIGHTTPD                                                                             \
+	(BIT(DOCTOR_LIGHTTPD) | BIT(DOCTOR_LIGHTTPD_SPAWN) | BIT(DOCTOR_LIGHTTPD_EXTERNAL) | \
+	    LIGHTTPD_CGI)
+#define NGINX BIT(DOCTOR_NGINX)
+
+/* Instead of a file's name: that of the set-up. */
+static const char main_file[] = "", auth_file[] = "a";
+
+static const char conf_file[] = "sluice.json";
+static const char users[] = "/etc/sluice/tokens.txt or /etc/sluice/htpasswd";
+static const char plain_cgi[] = "apache/htaccess/cgi/.htaccess";
+static const char shell[] = "the command line";
+static const char server_only[] =
+    "the server configuration, which only the machine's administrator can change";
+
+/* The first row that fits counts; the last of each trouble fits all. */
+static const struct row {
+	enum doctor_trouble trouble;
+	unsigned setups;
+	const char *directive, *file;
+} rows[] = {
+    {DOCTOR_CONFIG, ANY, "sluicectl check names each fault", conf_file},
+
+    {DOCTOR_STATE_DIR, ANY, "install -d -m 0700 -o USER DIR, on a local disk", shell},
+
+    {DOCTOR_STORE, ANY, "what sluicectl(8) says of this message under DIAGNOSTICS", shell},
+
+    {DOCTOR_UNREACHABLE, ANY, "the right --url, and a web server that runs", shell},
+
+    {DOCTOR_BAD_TLS, ANY,
+        "a certificate for this name from a known authority; for one of your own: --ca-file FILE",
+        "the web server's TLS settings"},
+
+    {DOCTOR_DOWN, CGI | HTACCESS,
+        "a program that exists and may be run (chmod 0755, Options +ExecCGI); Apache's ErrorLog has the reason",
+        main_file},
+    {DOCTOR_DOWN, APACHE,
+        "a gateway that runs, at the address that ProxyPass or ScriptAlias names; Apache's ErrorLog has the reason",
+        main_file},
+    {DOCTOR_DOWN, LIGHTTPD,
+        "a gateway that runs, at the \"socket\" or \"bin-path\" of fastcgi.server; lighttpd's error log has the reason",
+        main_file},
+    {DOCTOR_DOWN, NGINX,
+        "a gateway that runs, at the address of fastcgi_pass; nginx's error_log has the reason",
+        main_file},
+    {DOCTOR_DOWN, ANY, "a gateway that runs; the web server's error log has the reason", main_file},
+
+    {DOCTOR_NOT_THERE, HTACCESS,
+        "RewriteRule \"^v1/(.*)$\" \"sluice.fcgi/v1/$1\" [L,QSA], and the folder's address as --url",
+        main_file},
+    {DOCTOR_NOT_THERE, APACHE,
+        "Include sluice/proxy_fcgi.conf or sluice/fcgid.conf, inside of the <VirtualHost> of this name; --url is the mount, such as https://HOST/llm",
+        main_file},
+    {DOCTOR_NOT_THERE, LIGHTTPD,
+        "fastcgi.server = ( \"/llm\" => ... ); --url is the mount, such as https://HOST/llm",
+        main_file},
+    {DOCTOR_NOT_THERE, NGINX, "location /llm/ { ... fastcgi_pass ...; }; --url is the mount",
+        main_file},
+    {DOCTOR_NOT_THERE, ANY, "the mount of the gateway as --url, such as https://HOST/llm", shell},
+
+    {DOCTOR_NOT_OURS, ANY,
+        "sluicectl -c FILE doctor, alone and on the gateway's machine, with the gateway's configuration; or credentials of one of auth.admins",
+        shell},
+
+    {DOCTOR_EXPOSED, ANY, "move it out of the document root; then SLUICE_CONFIG or -c names it",
+        conf_file},
+
+    {DOCTOR_AUTH_MODE, ANY, "\"auth\": { \"mode\": \"web-server\" }", conf_file},
+
+    {DOCTOR_OPEN, APACHE, "Require valid-user, with AuthType Basic, instead of Require all granted",
+        auth_file},
+    {DOCTOR_OPEN, LIGHTTPD,
+        "auth.require = ( \"\" => ( \"method\" => \"basic\", \"realm\" => \"llm\", \"require\" => \"valid-user\" ) )",
+        auth_file},
+    {DOCTOR_OPEN, NGINX, "auth_basic \"llm\"; auth_basic_user_file /etc/sluice/htpasswd;",
+        auth_file},
+    {DOCTOR_OPEN, ANY, "a rule that lets only known clients in", auth_file},
+
+    {DOCTOR_REFUSED, APACHE,
+        "for a token a line \"TOKEN NAME\", for a user htpasswd -B /etc/sluice/htpasswd NAME",
+        users},
+    {DOCTOR_REFUSED, LIGHTTPD,
+        "for a token a block as in tokens.conf.example, for a user htpasswd -B /etc/sluice/htpasswd NAME",
+        "/etc/sluice/tokens.conf or /etc/sluice/htpasswd"},
+    {DOCTOR_REFUSED, NGINX, "htpasswd -B /etc/sluice/htpasswd NAME", "/etc/sluice/htpasswd"},
+    {DOCTOR_REFUSED, ANY, "credentials that the web server knows", auth_file},
+
+    {DOCTOR_NO_USER, APACHE,
+        "Require valid-user with AuthType Basic, or for tokens RewriteRule ... [E=REMOTE_USER:NAME] with Require env REMOTE_USER",
+        auth_file},
+    {DOCTOR_NO_USER, LIGHTTPD,
+        "auth.require, or for tokens setenv.add-environment = ( \"REMOTE_USER\" => \"NAME\" )",
+        auth_file},
+    {DOCTOR_NO_USER, NGINX, "auth_basic, and fastcgi_param REMOTE_USER $remote_user;", auth_file},
+    {DOCTOR_NO_USER, ANY, "a rule that sets REMOTE_USER, or another of auth.user_variables",
+        auth_file},
+
+    {DOCTOR_FORGED, ANY,
+        "no rule that makes a variable of auth.user_variables from a request's header; \"user_variables\": [\"REMOTE_USER\"] in sluice.json",
+        auth_file},
+
+    {DOCTOR_NO_BEARER, APACHE, "CGIPassAuth On", auth_file},
+    {DOCTOR_NO_BEARER, LIGHTTPD,
+        "no setenv.set-request-header or setenv.unset-request-header for Authorization", auth_file},
+    {DOCTOR_NO_BEARER, NGINX, "fastcgi_param HTTP_AUTHORIZATION $http_authorization;", main_file},
+    {DOCTOR_NO_BEARER, ANY, "let the Authorization header pass", main_file},
+
+    {DOCTOR_NO_API_KEY, APACHE, "no RequestHeader unset for X-Api-Key", auth_file},
+    {DOCTOR_NO_API_KEY, LIGHTTPD, "no setenv.unset-request-header for X-Api-Key", auth_file},
+    {DOCTOR_NO_API_KEY, NGINX, "fastcgi_pass_request_headers on;", main_file},
+    {DOCTOR_NO_API_KEY, ANY, "let the X-Api-Key header pass", main_file},
+
+    {DOCTOR_PATHS, PROXY,
+        "ProxyFCGISetEnvIf \"reqenv('SCRIPT_NAME') =~ m#^(/llm)(/.*)$#\" PATH_INFO \"$2\"",
+        main_file},
+    {DOCTOR_PATHS, HTACCESS, "RewriteRule \"^v1/(.*)$\" \"sluice.fcgi/v1/$1\" [L,QSA]", main_file},
+    {DOCTOR_PATHS, ANY,
+        "pass all paths below the mount; \"server\": { \"mount\": \"/llm\" } in sluice.json if it cannot be found out",
+        main_file},
+
+    {DOCTOR_SLASH, HTACCESS, "AllowEncodedSlashes NoDecode, which is not allowed in .htaccess",
+        server_only},
+    {DOCTOR_SLASH, APACHE, "AllowEncodedSlashes NoDecode", "the <VirtualHost>"},
+    {DOCTOR_SLASH, ANY, "let paths pass as they are", main_file},
+
+    {DOCTOR_ADMIN_OPEN, APACHE,
+        "<LocationMatch \"^/llm/(status|metrics|ui|admin|debug)(/|$)\"> Require user admin",
+        auth_file},
+    {DOCTOR_ADMIN_OPEN, LIGHTTPD,
+        "auth.require with \"require\" => \"user=admin\" for ^/llm/(status|metrics|ui|admin|debug)(/|$)",
+        auth_file},
+    {DOCTOR_ADMIN_OPEN, ANY, "\"auth\": { \"admins\": [] } or only your own name in it", conf_file},
+
+    {DOCTOR_COLLECTED, FCGID, "FcgidOutputBufferSize 0", main_file},
+    {DOCTOR_COLLECTED, FCGID_HTACCESS,
+        "not possible in .htaccess (FcgidOutputBufferSize is not allowed there): use plain CGI, it streams",
+        plain_cgi},
+    {DOCTOR_COLLECTED, PROXY, "flushpackets=on, at the end of the ProxyPass line", main_file},
+    {DOCTOR_COLLECTED, CGI | CGI_HTACCESS,
+        "SetEnv no-gzip 1, and no filter (SetOutputFilter, AddOutputFilterByType) for this path",
+        main_file},
+    {DOCTOR_COLLECTED, APACHE,
+        "flushpackets=on (mod_proxy_fcgi) or FcgidOutputBufferSize 0 (mod_fcgid)", main_file},
+    {DOCTOR_COLLECTED, LIGHTTPD, "server.stream-response-body = 2", main_file},
+    {DOCTOR_COLLECTED, NGINX, "fastcgi_buffering off;", main_file},
+    {DOCTOR_COLLECTED, ANY, "switch off that answers are buffered", main_file},
+
+    {DOCTOR_COMPRESSED, APACHE, "SetEnv no-gzip 1", auth_file},
+    {DOCTOR_COMPRESSED, LIGHTTPD, "no \"text/event-stream\" in deflate.mimetypes", main_file},
+    {DOCTOR_COMPRESSED, NGINX, "gzip off;", main_file},
+    {DOCTOR_COMPRESSED, ANY, "do not compress text/event-stream", main_file},
+
+    {DOCTOR_BODY, FCGID, "FcgidMaxRequestLen 35651584", main_file},
+    {DOCTOR_BODY, FCGID_HTACCESS,
+        "not possible in .htaccess (FcgidMaxRequestLen is not allowed there): use plain CGI, it takes any length",
+        plain_cgi},
+    {DOCTOR_BODY, APACHE, "LimitRequestBody 0, and under mod_fcgid FcgidMaxRequestLen 35651584",
+        main_file},
+    {DOCTOR_BODY, LIGHTTPD, "server.max-request-size = 34816", main_file},
+    {DOCTOR_BODY, NGINX, "client_max_body_size 34m;", main_file},
+    {DOCTOR_BODY, ANY, "a limit for bodies above server.max_body", main_file},
+
+    {DOCTOR_CHUNKED, FCGID, "FcgidMaxRequestLen 35651584", main_file},
+    {DOCTOR_CHUNKED, FCGID_HTACCESS,
+        "not possible in .htaccess (FcgidMaxRequestLen is not allowed there): use plain CGI, it takes any length",
+        plain_cgi},
+    {DOCTOR_CHUNKED, APACHE, "LimitRequestBody 0", main_file},
+    {DOCTOR_CHUNKED, LIGHTTPD,
+        "no server.stream-request-body = 2 (it refuses bodies without a length), server.max-request-size = 34816",
+        main_file},
+    {DOCTOR_CHUNKED, NGINX, "client_max_body_size 34m;", main_file},
+    {DOCTOR_CHUNKED, ANY, "take bodies without Content-Length", main_file},
+
+    {DOCTOR_SILENT_FIRST, FCGID, "FcgidIOTimeout 3600", main_file},
+    {DOCTOR_SILENT_FIRST, FCGID_HTACCESS, "FcgidIOTimeout 3600, which is not allowed in .htaccess",
+        server_only},
+    {DOCTOR_SILENT_FIRST, PROXY, "timeout=3600, at the end of the ProxyPass line", main_file},
+    {DOCTOR_SILENT_FIRST, CGI, "CGIDScriptTimeout 3600 (mod_cgid) or TimeOut 3600 (mod_cgi)",
+        main_file},
+    {DOCTOR_SILENT_FIRST, CGI_HTACCESS,
+        "CGIDScriptTimeout 3600 (mod_cgid) or TimeOut 3600 (mod_cgi), which are not allowed in .htaccess",
+        server_only},
+    {DOCTOR_SILENT_FIRST, APACHE,
+        "timeout=3600 (mod_proxy_fcgi) or FcgidIOTimeout 3600 (mod_fcgid)", main_file},
+    {DOCTOR_SILENT_FIRST, LIGHTTPD_CGI, "no cgi.limits with \"read-timeout\"", main_file},
+    {DOCTOR_SILENT_FIRST, LIGHTTPD, "no \"read-timeout\" in fastcgi.server", main_file},
+    {DOCTOR_SILENT_FIRST, NGINX, "fastcgi_read_timeout 3600s;", main_file},
+    {DOCTOR_SILENT_FIRST, ANY, "a longer time-out for answers", main_file},
+
+    {DOCTOR_SILENT_BETWEEN, FCGID, "FcgidIOTimeout 3600", main_file},
+    {DOCTOR_SILENT_BETWEEN, FCGID_HTACCESS,
+        "FcgidIOTimeout 3600, which is not allowed in .htaccess; \"upstream\": { \"heartbeat\": \"5s\" } in sluice.json helps streams",
+        server_only},
+    {DOCTOR_SILENT_BETWEEN, PROXY, "timeout=3600, at the end of the ProxyPass line", main_file},
+    {DOCTOR_SILENT_BETWEEN, CGI, "CGIDScriptTimeout 3600 (mod_cgid) or TimeOut 3600 (mod_cgi)",
+        main_file},
+    {DOCTOR_SILENT_BETWEEN, CGI_HTACCESS,
+        "CGIDScriptTimeout 3600 (mod_cgid) or TimeOut 3600 (mod_cgi), which are not allowed in .htaccess; \"upstream\": { \"heartbeat\": \"5s\" } in sluice.json helps streams",
+        server_only},
+    {DOCTOR_SILENT_BETWEEN, APACHE,
+        "timeout=3600 (mod_proxy_fcgi) or FcgidIOTimeout 3600 (mod_fcgid)", main_file},
+    {DOCTOR_SILENT_BETWEEN, LIGHTTPD, "server.max-write-idle = 3600, and no \"read-timeout\"",
+        main_file},
+    {DOCTOR_SILENT_BETWEEN, NGINX, "fastcgi_read_timeout 3600s;", main_file},
+    {DOCTOR_SILENT_BETWEEN, ANY, "a longer time-out for silent connections", main_file},
+};
+
+struct doctor_remedy
+doctor_remedy(enum doctor_setup setup, enum doctor_trouble trouble)
+{
+	for (size_t i = 0; i < NELEM(rows); i++) {
+		const char *file = rows[i].file;
+
+		if (rows[i].trouble != trouble || (rows[i].setups & BIT(setup)) == 0)
+			continue;
+		if (file == main_file)
+			file = doctor_judge_setups[setup].file;
+		else if (file == auth_file)
+			file = doctor_judge_setups[setup].auth;
+		return (struct doctor_remedy){rows[i].directive, file};
+	}
+	die("no remedy for trouble %d", (int)trouble);
+}

@@ -1,0 +1,48 @@
+/*
+ * doctor_remedy - what mends a trouble in a set-up, and where to write it: one table. Pure.
+ *
+ * Source    hosting.md 0, 1, 2, 4, 5; what .htaccess may hold was tried with Apache 2.4
+ */
+#ifndef CTL_DOCTOR_REMEDY_H
+#define CTL_DOCTOR_REMEDY_H
+
+#include "ctl/doctor_judge.h"
+
+enum doctor_trouble {
+	DOCTOR_NO_TROUBLE,
+	DOCTOR_CONFIG,         /* the configuration does not load */
+	DOCTOR_STATE_DIR,      /* state_dir is not fit */
+	DOCTOR_STORE,          /* the store does not open */
+	DOCTOR_UNREACHABLE,    /* no HTTP answer */
+	DOCTOR_BAD_TLS,        /* the certificate is not trusted, or TLS fails */
+	DOCTOR_DOWN,           /* the web server has no gateway to ask */
+	DOCTOR_NOT_THERE,      /* something else answers at this URL */
+	DOCTOR_NOT_OURS,       /* the gateway does not know this sluicectl */
+	DOCTOR_EXPOSED,        /* the configuration lies below the document root */
+	DOCTOR_AUTH_MODE,      /* the gateway cannot do what auth.mode says */
+	DOCTOR_OPEN,           /* whoever comes is let in */
+	DOCTOR_REFUSED,        /* the web server refuses good credentials */
+	DOCTOR_NO_USER,        /* ... or lets them in and names no user */
+	DOCTOR_FORGED,         /* a client can say who it is */
+	DOCTOR_NO_BEARER,      /* Authorization does not arrive */
+	DOCTOR_NO_API_KEY,     /* X-Api-Key does not arrive */
+	DOCTOR_PATHS,          /* the API's paths are not found */
+	DOCTOR_SLASH,          /* ... with a slash that is encoded */
+	DOCTOR_ADMIN_OPEN,     /* admin paths for everybody */
+	DOCTOR_COLLECTED,      /* no stream: collected */
+	DOCTOR_COMPRESSED,     /* ... because it is compressed */
+	DOCTOR_BODY,           /* 200 kB are refused */
+	DOCTOR_CHUNKED,        /* ... without a length */
+	DOCTOR_SILENT_FIRST,   /* cut before the first byte */
+	DOCTOR_SILENT_BETWEEN, /* cut between two events */
+	DOCTOR_TROUBLE__MAX
+};
+
+struct doctor_remedy {
+	const char *directive, *file;
+};
+
+/* Never empty, but for DOCTOR_NO_TROUBLE, which has none. */
+struct doctor_remedy doctor_remedy(enum doctor_setup setup, enum doctor_trouble trouble);
+
+#endif
