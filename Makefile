@@ -175,7 +175,7 @@ format-check:
 	clang-format --dry-run -Werror $(C_FILES)
 
 .PHONY: bench
-bench: all $(B)/bench/pool ## figures, side by side, on loopback (about 5 minutes)
+bench: all $(B)/bench/pool ## figures, side by side, on loopback (about 7 minutes)
 	@SLUICE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
 	@$(B)/bench/pool
 

@@ -14,7 +14,7 @@ struct exchange {
 	char **params; /* NULL-terminated "NAME=value" */
 	int client_fd; /* tells that the client has gone, see watch.h; -1 = cannot be watched */
 	void *io;
-	/* Bytes of the body: 0 at its end, -1 when it broke off. */
+	/* Bytes of the body, as soon as some are there: 0 at its end, -1 when it broke off (errno as in fcgi.h). */
 	ssize_t (*read)(void *io, char *dst, size_t n);
 	/* False once the client's side is gone. write() may buffer, flush() does not. */
 	bool (*write)(void *io, const char *bytes, size_t n);

@@ -115,6 +115,16 @@ hide_doctor(struct serve_job *j)
 		j->rq.endpoint = NULL;
 }
 
+/* What a client may be told of. */
+static enum path_kind
+is_public(struct span path)
+{
+	const struct endpoint *endpoint = endpoint_find(path);
+
+	return endpoint != NULL && endpoint->work != ENDPOINT_DOCTOR ? endpoint_known(path)
+	                                                             : PATH_UNKNOWN;
+}
+
 bool
 front_admit(struct serve_job *j)
 {
@@ -134,8 +144,7 @@ front_admit(struct serve_job *j)
 	if (!may_enter(j))
 		return false;
 	if (j->rq.endpoint == NULL) {
-		answer_refuse(
-		    j, 404, "not_found", path_hint(text_span(j->rq.path), endpoint_known));
+		answer_refuse(j, 404, "not_found", path_hint(text_span(j->rq.path), is_public));
 		return false;
 	}
 	if (!endpoint_takes(j->rq.endpoint, j->rq.method)) {

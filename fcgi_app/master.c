@@ -30,7 +30,7 @@ struct master {
 	struct board *board;
 	struct size_limits limits;
 	struct size_memory memory;
-	bool stopping;
+	bool stopping, at_once;
 	struct mono_ms kill_at;
 	struct mono_ms look_at; /* at accounts_dir */
 	int64_t due_ms;         /* a back-off ends; -1 = none */
@@ -235,8 +235,9 @@ static void
 begin_stop(struct master *m)
 {
 	m->stopping = true;
+	m->at_once = m->watch.at_once;
 	m->kill_at.v = m->watch.stop_by.v + KILL_GRACE_MS;
-	crew_signal(m->crew, SIGTERM);
+	crew_signal(m->crew, m->at_once ? SIGQUIT : SIGTERM);
 	change_state(m, PIDFILE_STOPPING);
 }
 
@@ -259,7 +260,7 @@ obey_signals(struct master *m)
 	if (m->watch.restart && !m->watch.stopping)
 		try_program(m);
 	m->watch.reload = m->watch.replace = m->watch.restart = false;
-	if (m->watch.stopping && !m->stopping)
+	if (m->watch.stopping && (!m->stopping || m->watch.at_once != m->at_once))
 		begin_stop(m);
 	if (m->stopping && clock_mono().v >= m->kill_at.v)
 		kill_all(m);

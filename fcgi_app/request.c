@@ -46,9 +46,32 @@ too_big(int64_t max_bytes, struct why *why)
 	return ERR_TOO_BIG;
 }
 
-static enum err
-read_all(const struct exchange *x, int64_t max_bytes, struct buf *body, struct why *why)
+/* One byte a minute would hold a worker for ever: for what came so far there is a time. */
+static bool
+is_too_slow(const struct request_limits *limits, struct mono_ms began, size_t n)
 {
+	int64_t allowed = limits->stall_ms + (int64_t)n * 1000 / REQUEST_MIN_RATE;
+
+	return limits->clock().v - began.v > allowed;
+}
+
+static enum err
+broke_off(struct why *why)
+{
+	bool late = errno == EAGAIN || errno == ECANCELED;
+
+	err_why(why, errno == EAGAIN      ? "the body did not arrive in time"
+	             : errno == ECANCELED ? "the gateway is stopping"
+	                                  : "the body broke off");
+	return late ? ERR_TIMEOUT : ERR_IO;
+}
+
+static enum err
+read_all(const struct exchange *x, const struct request_limits *limits, struct buf *body,
+    struct why *why)
+{
+	int64_t max_bytes = limits->max_bytes;
+	struct mono_ms began = limits->clock();
 	int64_t length = exchange_length(x);
 
 	if (length > max_bytes)
@@ -59,16 +82,15 @@ read_all(const struct exchange *x, int64_t max_bytes, struct buf *body, struct w
 
 		if (room == NULL)
 			return too_big(max_bytes, why);
-		if (n < 0) {
-			bool late = errno == EAGAIN;
-
-			err_why(
-			    why, late ? "the body did not arrive in time" : "the body broke off");
-			return late ? ERR_TIMEOUT : ERR_IO;
-		}
+		if (n < 0)
+			return broke_off(why);
 		if (n == 0)
 			break;
 		body->n += (size_t)n;
+		if (is_too_slow(limits, began, body->n)) {
+			err_why(why, "the body arrives too slowly");
+			return ERR_TIMEOUT;
+		}
 		if ((int64_t)body->n > max_bytes)
 			return too_big(max_bytes, why);
 	}
@@ -98,10 +120,10 @@ check_model(struct span model, struct why *why)
 }
 
 enum err
-request_body(struct request *rq, const struct exchange *x, struct arena *arena, int64_t max_bytes,
-    struct buf *body, struct why *why)
+request_body(struct request *rq, const struct exchange *x, struct arena *arena,
+    const struct request_limits *limits, struct buf *body, struct why *why)
 {
-	enum err err = read_all(x, max_bytes, body, why);
+	enum err err = read_all(x, limits, body, why);
 
 	if (err == ERR_OK)
 		err = dialect_read(rq->endpoint->dialect, buf_text(body), &rq->read, why);

@@ -3,7 +3,8 @@
  *
  * In two steps, because access is decided between them: request_head() reads variables only, request_body() the body.
  *
- * Errors    request_body(): ERR_TOO_BIG 413, ERR_BAD_INPUT 400, ERR_TIMEOUT 408, ERR_IO the client's side broke off
+ * Errors    request_body(): ERR_TOO_BIG 413, ERR_BAD_INPUT 400, ERR_TIMEOUT 408 (503 when the drain is over), ERR_IO
+ *           the client's side broke off
  * Memory    strings live in the request's arena or in the body; the body is the caller's buffer
  * Source    SPEC.md sections 4, 5; hosting.md 5, 7
  */
@@ -16,6 +17,8 @@
 #include "exchange.h"
 
 #define REQUEST_MODEL_MAX 255 /* bytes of a model's name: what the store holds of one */
+#define REQUEST_MIN_RATE \
+	500 /* bytes of the body a second, beyond stall_ms: as Apache's mod_reqtimeout */
 
 struct request {
 	struct span id; /* X-Request-Id: the client's if it is well-formed, else ours */
@@ -29,11 +32,17 @@ struct request {
 	bool stream, wants_usage;
 };
 
+/* How much may come, and how slowly: in stall_ms and a second for each REQUEST_MIN_RATE bytes. */
+struct request_limits {
+	int64_t max_bytes, stall_ms;
+	struct mono_ms (*clock)(void);
+};
+
 /* `fresh_id` is ours, unique. */
 void request_head(
     struct request *rq, const struct exchange *x, const struct conf *conf, struct span fresh_id);
 
 enum err request_body(struct request *rq, const struct exchange *x, struct arena *arena,
-    int64_t max_bytes, struct buf *body, struct why *why) MUST_CHECK;
+    const struct request_limits *limits, struct buf *body, struct why *why) MUST_CHECK;
 
 #endif

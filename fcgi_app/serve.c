@@ -273,19 +273,30 @@ forward(struct serve_job *j)
 }
 
 static void
+refuse_late(struct serve_job *j, const char *why)
+{
+	if (watch_must_end(j->s->watch, clock_mono()))
+		answer_refuse(j, 503, "restarting", why);
+	else
+		answer_refuse(j, 408, "request_timeout", why);
+}
+
+static void
 read_and_forward(struct serve_job *j)
 {
+	const struct request_limits limits = {.max_bytes = j->s->conf->server.max_body_bytes,
+	    .stall_ms = j->s->conf->server.client_timeout_ms,
+	    .clock = clock_mono};
 	struct why why = {""};
 	enum err err;
 
 	buf_clear(&j->s->body);
-	j->s->body.max = (size_t)j->s->conf->server.max_body_bytes + 2 * BODY_KEEP_BYTES;
-	err = request_body(
-	    &j->rq, j->x, j->s->arena, j->s->conf->server.max_body_bytes, &j->s->body, &why);
+	j->s->body.max = (size_t)limits.max_bytes + 2 * BODY_KEEP_BYTES;
+	err = request_body(&j->rq, j->x, j->s->arena, &limits, &j->s->body, &why);
 	switch (err) {
 	case ERR_OK: break;
 	case ERR_TOO_BIG: answer_refuse(j, 413, "request_too_large", why.text); return;
-	case ERR_TIMEOUT: answer_refuse(j, 408, "request_timeout", why.text); return;
+	case ERR_TIMEOUT: refuse_late(j, why.text); return;
 	case ERR_IO:
 		j->record.outcome = "cancelled";
 		j->respond.gone = true;

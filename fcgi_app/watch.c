@@ -1,5 +1,6 @@
 #include "watch.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -12,6 +13,7 @@ our_signals(sigset_t *set)
 	sigemptyset(set);
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGINT);
+	sigaddset(set, SIGQUIT);
 	sigaddset(set, SIGHUP);
 	sigaddset(set, SIGUSR1);
 	sigaddset(set, SIGUSR2);
@@ -53,6 +55,10 @@ watch_signals(struct watch *watch, struct mono_ms now)
 			watch->replace = true;
 		} else if (info.ssi_signo == (uint32_t)SIGRTMIN) {
 			watch->restart = true;
+		} else if (info.ssi_signo == SIGQUIT) {
+			watch->stopping = watch->at_once = true;
+			watch->stop_by = now;
+			watch->client_gone = watch->by_hangup;
 		} else if (!watch->stopping &&
 		           (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)) {
 			watch->stopping = true; /* a second signal does not start the drain anew */
@@ -125,5 +131,30 @@ watch_sleep(struct watch *watch, int64_t ms, struct mono_ms (*clock)(void))
 				watch_client(watch, clock());
 		}
 		now = clock();
+	}
+}
+
+bool
+watch_wait(
+    struct watch *watch, int fd, short events, struct mono_ms until, struct mono_ms (*clock)(void))
+{
+	for (;;) {
+		struct pollfd p[2] = {
+		    {.fd = watch->signal_fd, .events = POLLIN}, {.fd = fd, .events = events}};
+		struct mono_ms now = clock();
+		int64_t left = until.v - now.v;
+
+		if (watch_must_end(watch, now) || left <= 0) {
+			errno = left <= 0 ? EAGAIN : ECANCELED;
+			return false;
+		}
+		if (watch->stopping && watch->stop_by.v - now.v < left)
+			left = watch->stop_by.v - now.v;
+		if (poll(p, 2, (int)(left < INT32_MAX ? left : INT32_MAX)) <= 0)
+			continue;
+		if (p[0].revents != 0)
+			watch_signals(watch, now);
+		if (p[1].revents != 0)
+			return true;
 	}
 }

@@ -23,6 +23,7 @@ struct watch {
 	bool
 	    by_hangup; /* plain CGI: client_fd is only written to, and a signal to end says that the client has gone */
 	bool stopping; /* a signal asked to end: no further request is taken */
+	bool at_once;  /* and running answers have no time */
 	bool reload;   /* SIGHUP came */
 	bool
 	    replace; /* SIGUSR1 came: a worker ends after its running answer, a master replaces all */
@@ -32,7 +33,7 @@ struct watch {
 };
 
 /*
- * SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN are blocked and come by signal_fd; -1 on failure. SIGTERM and
+ * SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN are blocked and come by signal_fd; -1 on failure. SIGTERM and
  * SIGINT end a running answer within the drain.
  */
 int watch_open(struct watch *watch, int64_t drain_ms);
@@ -53,6 +54,12 @@ short watch_client_events(const struct watch *watch);
 void watch_begin(struct watch *watch, int client_fd);
 /* Wait, but not longer than until the client has gone or the drain is over. */
 void watch_sleep(struct watch *watch, int64_t ms, struct mono_ms (*clock)(void));
+/*
+ * Wait until `fd` is ready for `events` (poll's), taking signals. False with errno: EAGAIN it is `until`, ECANCELED the
+ * drain is over.
+ */
+bool watch_wait(
+    struct watch *watch, int fd, short events, struct mono_ms until, struct mono_ms (*clock)(void));
 /* The drain is over: running answers must end now. */
 bool watch_must_end(const struct watch *watch, struct mono_ms now);
 

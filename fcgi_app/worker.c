@@ -9,13 +9,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define TICK_MS 1000
-#define PARAMS_TIMEOUT_MS 10000 /* a peer that connects and says nothing: hosting.md 10 */
-#define FCGID_DRAIN_MS 6000     /* mod_fcgid kills 8 s after its first signal: SPEC.md section 2 */
+#define FCGID_DRAIN_MS 6000 /* mod_fcgid kills 8 s after its first signal: SPEC.md section 2 */
+#define ACCEPT_RETRY_MS 100
+#define COMPLAINT_MS 60000 /* between two of them */
 
 struct worker {
 	struct worker_job *job;
@@ -24,7 +26,7 @@ struct worker {
 	int epoll_fd;
 	int64_t served;
 	bool trimmed; /* memory was given back since the last request */
-	struct mono_ms next_tick;
+	struct mono_ms next_tick, next_complaint;
 	char conf_error[512];
 };
 
@@ -111,20 +113,47 @@ tick(struct worker *w)
 	check_store(w);
 }
 
+/* What a peer can bring about at will must not fill the log. */
+static void
+complain(struct worker *w, const char *message, const char *why)
+{
+	struct mono_ms now = clock_mono();
+
+	if (now.v < w->next_complaint.v)
+		return;
+	w->next_complaint.v = now.v + COMPLAINT_MS;
+	process_log(&w->p, LOG_LEVEL_WARN, message, why);
+}
+
+/* Out of descriptors or memory: the connection still waits, and epoll would report it without a pause. */
+static void
+rest_from_accepting(struct worker *w, const char *why)
+{
+	complain(w, "no connection can be accepted", why);
+	watch_sleep(&w->p.watch, ACCEPT_RETRY_MS, clock_mono);
+}
+
 static void
 serve_one(struct worker *w)
 {
 	int64_t client_ms = w->job->conf->server.client_timeout_ms;
 	int fd = accept4(w->job->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	struct exchange *x;
+	struct why why;
 
-	if (fd < 0)
-		return; /* another worker was faster, or the peer is gone */
+	if (fd < 0) { /* another worker was faster, or the peer is gone */
+		if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+			rest_from_accepting(w, strerror(errno));
+		return;
+	}
 	board_accepted(w->job->board, w->job->number);
 	board_busy(w->job->board, w->job->number);
-	x = fcgi_begin(w->fcgi, fd, PARAMS_TIMEOUT_MS, client_ms);
-	if (x == NULL)
+	x = fcgi_begin(w->fcgi, fd, client_ms, &why);
+	if (x == NULL) {
+		if (why.text[0] != '\0')
+			complain(w, "a connection was dropped", why.text);
 		return;
+	}
 	refresh_conf_error(w);
 	serve_exchange(&w->p.serve, x);
 	fcgi_end(w->fcgi);
@@ -216,7 +245,7 @@ worker_run(struct worker_job *job)
 		process_log(&w.p, LOG_LEVEL_ERROR, "the worker cannot start", "signals or epoll");
 		return 1;
 	}
-	w.fcgi = fcgi_new();
+	w.fcgi = fcgi_new(&w.p.watch, clock_mono, job->listen_fd);
 	process_open(&w.p, job);
 	process_note_generation(&w.p);
 	board_idle(job->board, job->number);

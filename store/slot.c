@@ -75,45 +75,59 @@ byte_lock(struct slot *slot, unsigned number)
 	return fcntl(slot->fd, F_SETLK, &lock) == 0 ? 0 : errno;
 }
 
-static int
-number_claim(struct slot *slot)
-{
-	int e = EAGAIN;
+/* Lock the lowest number that nobody holds; `error` says why not: EAGAIN, EACCES all are held. */
+struct claim {
+	struct slot *slot;
+	int error;
+};
 
+/* STORE_NONE: the lowest one has a row of a dead owner. */
+static enum store_rc
+claim_clean(struct txn *txn, void *arg)
+{
+	struct claim *claim = arg;
+	struct slot *slot = claim->slot;
+
+	claim->error = EAGAIN;
 	for (unsigned n = 0; n < SLOT_MAX; n++) {
-		e = byte_lock(slot, n);
-		if (e == 0)
+		struct shard shard;
+		enum store_rc rc = shard_get(txn, n, &shard);
+
+		if (rc != STORE_OK)
+			return rc;
+		if (shard.row[n % SHARD_ROWS].kind != SLOT_FREE) {
+			if (!slot_lives(slot, n))
+				return STORE_NONE;
+			continue;
+		}
+		claim->error = byte_lock(slot, n);
+		if (claim->error == 0)
 			slot->number = n;
-		if (e != EAGAIN && e != EACCES)
+		if (claim->error != EAGAIN && claim->error != EACCES)
 			break;
 	}
-	return e;
+	return STORE_OK;
 }
 
-static bool
-is_free(struct txn *txn, unsigned number)
-{
-	struct shard shard;
-
-	return shard_get(txn, number, &shard) == STORE_OK &&
-	       shard.row[number % SHARD_ROWS].kind == SLOT_FREE;
-}
-
+/* May run again: keeps the number that it has. */
 static enum store_rc
-look_if_free(struct txn *txn, void *arg)
+claim_and_free(struct txn *txn, void *arg)
 {
-	const struct slot *slot = arg;
-
-	return is_free(txn, slot->number) ? STORE_OK : STORE_NONE;
-}
-
-static enum store_rc
-free_it(struct txn *txn, void *arg)
-{
-	struct slot *slot = arg;
+	struct claim *claim = arg;
+	struct slot *slot = claim->slot;
 	struct shard shard;
-	enum store_rc rc = shard_get(txn, slot->number, &shard);
+	enum store_rc rc;
 
+	for (unsigned n = 0; n < SLOT_MAX && slot->number >= SLOT_MAX; n++) {
+		claim->error = byte_lock(slot, n);
+		if (claim->error == 0)
+			slot->number = n;
+		else if (claim->error != EAGAIN && claim->error != EACCES)
+			break;
+	}
+	if (slot->number >= SLOT_MAX)
+		return STORE_OK;
+	rc = shard_get(txn, slot->number, &shard);
 	if (rc != STORE_OK)
 		return rc;
 	slot->left = shard.row[slot->number % SHARD_ROWS];
@@ -121,15 +135,35 @@ free_it(struct txn *txn, void *arg)
 	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
-/* A former owner of our number may have died with a lease; nobody else can take it now. Looks first, so that opening
- * takes the write lock only when there is something to free. */
 static enum store_rc
-leftover_free(struct env *env, struct slot *slot, struct store_why *why)
+look_if_free(struct txn *txn, void *arg)
 {
-	enum store_rc rc = env_view(env, look_if_free, slot);
+	const struct claim *claim = arg;
+	struct shard shard;
+	enum store_rc rc;
 
+	if (claim->slot->number >= SLOT_MAX)
+		return STORE_OK;
+	rc = shard_get(txn, claim->slot->number, &shard);
+	if (rc != STORE_OK)
+		return rc;
+	return shard.row[claim->slot->number % SHARD_ROWS].kind == SLOT_FREE ? STORE_OK
+	                                                                     : STORE_NONE;
+}
+
+/*
+ * A dead owner's row counts as living once we hold its number. So both change hands in one write transaction, where
+ * nobody counts. With nothing to free there is no need for it.
+ */
+static enum store_rc
+number_claim(struct env *env, struct claim *claim, struct store_why *why)
+{
+	enum store_rc rc = env_view(env, claim_clean, claim);
+
+	if (rc == STORE_OK) /* somebody took a lease and died since */
+		rc = env_view(env, look_if_free, claim);
 	if (rc == STORE_NONE)
-		rc = env_update(env, free_it, slot);
+		rc = env_update(env, claim_and_free, claim);
 	if (rc != STORE_OK)
 		why_say(why, "%s", env_error(env));
 	return rc;
@@ -169,18 +203,16 @@ slot_open(struct env *env, struct slot **slot_out, struct store_why *why)
 {
 	struct slot *slot = NULL;
 	enum store_rc rc = slot_watch(env, &slot, why);
-	int e;
+	struct claim claim = {.slot = slot};
 
 	if (rc != STORE_OK)
 		return rc;
-	e = number_claim(slot);
-	if (e == EAGAIN || e == EACCES) {
+	rc = number_claim(env, &claim, why);
+	if (rc == STORE_OK && (claim.error == EAGAIN || claim.error == EACCES)) {
 		why_say(why, "all %d slots are held: run fewer workers", SLOT_MAX);
 		rc = STORE_BUSY;
-	} else if (e != 0) {
-		rc = refuse(why, env_dir(env), e);
-	} else {
-		rc = leftover_free(env, slot, why);
+	} else if (rc == STORE_OK && claim.error != 0) {
+		rc = refuse(why, env_dir(env), claim.error);
 	}
 	if (rc != STORE_OK)
 		slot_close(&slot);

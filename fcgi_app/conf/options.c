@@ -57,7 +57,7 @@ const struct option options_table[] = {
         .help = "how long running answers may take after SIGTERM"},
     {"server.client_timeout", OPTION_DURATION, GLOBAL(server.client_timeout_ms), .min = 1,
         .max = YEAR_MS, .standard = "\"60s\"",
-        .help = "a client that takes no byte for so long has gone"},
+        .help = "a client that takes no byte for so long has gone, or sends none"},
     {"server.max_body", OPTION_SIZE, GLOBAL(server.max_body_bytes), .min = 1, .max = 2 * GB,
         .standard = "\"32M\"", .help = "largest request body; above it 413"},
     {"server.cors_origins", OPTION_TEXTS, GLOBAL(server.cors_origins), .standard = "[]",

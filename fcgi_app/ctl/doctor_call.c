@@ -276,6 +276,9 @@ doctor_call_run(const struct doctor_peer *peer, const struct doctor_call *call,
 	set_rest(&t);
 	t.began = clock_mono();
 	conclude(&t, is_interrupted() ? CURLE_ABORTED_BY_CALLBACK : curl_easy_perform(t.easy));
+	/* mod_fcgid puts its own page below the gateway's head; ours of errors are JSON */
+	if (answer_out->status >= 400 && text_starts(text_trim(buf_text(&answer_out->body)), "<"))
+		answer_out->ours = false;
 	curl_easy_cleanup(t.easy);
 	curl_slist_free_all(t.headers);
 	buf_release(&url);

@@ -8,8 +8,8 @@
 
 #define EVENTS 10
 #define GAP_MS 100
-#define BODY_BYTES 204800
-#define SLACK_MS 30000 /* beyond the silence */
+#define BODY_BYTES 1200000 /* beyond the limits of mod_fcgid and nginx, 128 kB and 1 MB */
+#define SLACK_MS 30000     /* beyond the silence */
 
 /* "1,010 ms" */
 #define MS_TEXT 32
@@ -116,6 +116,19 @@ doctor_flow_compressed(struct doctor *d)
 		    a.encoding[0] == '\0' ? "none" : a.encoding);
 }
 
+/* As long as what web servers refuse, unless the gateway itself takes less. */
+static struct span
+long_body(struct doctor *d)
+{
+	int64_t most = d->a.conf == NULL ? BODY_BYTES : d->a.conf->server.max_body_bytes;
+	size_t n = most < BODY_BYTES ? (size_t)most : BODY_BYTES;
+	char *bytes = arena_alloc(d->arena, n);
+
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = (char)('a' + i % 23);
+	return (struct span){bytes, n};
+}
+
 /* Did the gateway get these bytes? */
 static bool
 is_swallowed(struct doctor *d, const struct doctor_answer *a, struct span body)
@@ -149,25 +162,23 @@ body_limit(enum doctor_setup setup, int status)
 static void
 try_body(struct doctor *d, bool chunked)
 {
-	struct doctor_call call = {.path = "/v1/doctor?do=swallow", .chunked = chunked};
-	char *bytes = arena_alloc(d->arena, BODY_BYTES), outcome[DOCTOR_OUTCOME];
-	const char *how = chunked ? "without a length (chunked)" : "with its length";
+	struct doctor_call call = {
+	    .path = "/v1/doctor?do=swallow", .chunked = chunked, .body = long_body(d)};
+	char outcome[DOCTOR_OUTCOME];
+	const char *how = chunked ? "without a length (chunked)" : "with their length";
 	struct doctor_answer a;
 
-	for (size_t i = 0; i < BODY_BYTES; i++)
-		bytes[i] = (char)('a' + i % 23);
-	call.body = (struct span){bytes, BODY_BYTES};
 	doctor_ask(d, &call, &a);
 	doctor_outcome(&a, outcome);
 	if (is_swallowed(d, &a, call.body))
-		doctor_ok(d, "%d bytes arrived whole, sent %s", BODY_BYTES, how);
+		doctor_ok(d, "%zu bytes arrived whole, sent %s", call.body.n, how);
 	else if (a.status == 413 && a.ours)
 		doctor_problem(d, DOCTOR_CONFIG,
-		    "%d bytes are refused by the gateway: server.max_body is too small",
-		    BODY_BYTES);
+		    "%zu bytes are refused by the gateway: its server.max_body is smaller",
+		    call.body.n);
 	else
 		doctor_problem(d, chunked ? DOCTOR_CHUNKED : DOCTOR_BODY,
-		    "%d bytes, sent %s, did not arrive: %s%s", BODY_BYTES, how, outcome,
+		    "%zu bytes, sent %s, did not arrive: %s%s", call.body.n, how, outcome,
 		    body_limit(d->setup, a.status));
 	doctor_call_release(&a);
 }
@@ -202,10 +213,14 @@ try_silence(struct doctor *d, const char *query, enum doctor_trouble trouble, co
 	measure_arrivals(d, &a);
 	doctor_call_release(&a);
 	if (a.status == 200 && a.done && a.fault == DOCTOR_FAULT_NONE)
-		doctor_ok(d, "%lld s of silence %s pass", (long long)d->silence_ms / 1000, where);
+		doctor_ok(
+		    d, "a silence of %lld s %s passes", (long long)d->silence_ms / 1000, where);
 	else
 		doctor_problem(d, trouble, "silence %s is cut, noticed after %s: %s", where,
-		    ms_text(a.end_ms, ms), outcome);
+		    ms_text(a.end_ms, ms),
+		    a.status == 200 && a.fault == DOCTOR_FAULT_NONE
+		        ? "the web server ended the answer as if it were whole"
+		        : outcome);
 }
 
 void

@@ -3,32 +3,37 @@
 #include "base/json.h"
 #include "base/scan.h"
 
+/* Where the READMEs put it, and which file of ours that is. */
+#define APACHE_AUTH "/etc/apache2/sluice/auth.conf (shipped: apache/auth.conf)"
+#define FCGID_HTACCESS ".htaccess beside the program (shipped: apache/htaccess/fcgid/.htaccess)"
+#define CGI_HTACCESS ".htaccess beside the program (shipped: apache/htaccess/cgi/.htaccess)"
+#define LIGHTTPD_AUTH "/etc/lighttpd/sluice/auth.conf (shipped: lighttpd/auth.conf)"
+#define NGINX "/etc/nginx/sluice/nginx.conf (shipped: examples/nginx.conf)"
+
 const struct doctor_setup_row doctor_judge_setups[DOCTOR_SETUP__MAX] = {
     [DOCTOR_UNKNOWN] = {"unknown", "an unknown web server", "the web server's configuration",
         "the web server's configuration"},
     [DOCTOR_APACHE] = {"apache", "Apache, by which module is not known",
-        "Apache's configuration of the site", "apache/auth.conf"},
+        "the <VirtualHost>, or in a web space its .htaccess", APACHE_AUTH},
     [DOCTOR_FCGID] = {"apache-fcgid", "Apache, mod_fcgid in the server configuration",
-        "the server configuration (apache/fcgid.conf)", "apache/auth.conf"},
-    [DOCTOR_FCGID_HTACCESS] = {"apache-fcgid-htaccess", "Apache, mod_fcgid by .htaccess",
-        ".htaccess (apache/htaccess/fcgid)", ".htaccess (apache/htaccess/fcgid)"},
-    [DOCTOR_PROXY_FCGI] = {"apache-proxy_fcgi", "Apache, mod_proxy_fcgi",
-        "the server configuration (apache/proxy_fcgi.conf)", "apache/auth.conf"},
-    [DOCTOR_APACHE_CGI] = {"apache-cgi", "Apache, plain CGI in the server configuration",
-        "the server configuration (apache/cgi.conf)", "apache/auth.conf"},
-    [DOCTOR_CGI_HTACCESS] = {"apache-cgi-htaccess", "Apache, plain CGI by .htaccess",
-        ".htaccess (apache/htaccess/cgi)", ".htaccess (apache/htaccess/cgi)"},
+        "/etc/apache2/sluice/fcgid.conf (shipped: apache/fcgid.conf)", APACHE_AUTH},
+    [DOCTOR_FCGID_HTACCESS] = {"htaccess-fcgid", "Apache, mod_fcgid by .htaccess", FCGID_HTACCESS,
+        FCGID_HTACCESS},
+    [DOCTOR_PROXY_FCGI] = {"apache-proxy", "Apache, mod_proxy_fcgi",
+        "/etc/apache2/sluice/proxy_fcgi.conf (shipped: apache/proxy_fcgi.conf)", APACHE_AUTH},
+    [DOCTOR_APACHE_CGI] = {"apache-cgid", "Apache, plain CGI in the server configuration",
+        "/etc/apache2/sluice/cgi.conf (shipped: apache/cgi.conf)", APACHE_AUTH},
+    [DOCTOR_CGI_HTACCESS] = {"htaccess-cgi", "Apache, plain CGI by .htaccess", CGI_HTACCESS,
+        CGI_HTACCESS},
     [DOCTOR_LIGHTTPD] = {"lighttpd", "lighttpd, how is not known",
-        "lighttpd's configuration of the site", "lighttpd/auth.conf"},
+        "lighttpd's configuration of the site", LIGHTTPD_AUTH},
     [DOCTOR_LIGHTTPD_SPAWN] = {"lighttpd-spawn", "lighttpd, which starts the gateway",
-        "lighttpd/spawn.conf", "lighttpd/auth.conf"},
+        "/etc/lighttpd/sluice/spawn.conf (shipped: lighttpd/spawn.conf)", LIGHTTPD_AUTH},
     [DOCTOR_LIGHTTPD_EXTERNAL] = {"lighttpd-external", "lighttpd, the gateway runs by itself",
-        "lighttpd/external.conf", "lighttpd/auth.conf"},
-    [DOCTOR_LIGHTTPD_CGI] = {"lighttpd-cgi", "lighttpd, plain CGI", "lighttpd/cgi.conf",
-        "lighttpd/auth.conf"},
-    [DOCTOR_NGINX] = {"nginx", "nginx, the gateway runs by itself",
-        "nginx's location of the gateway (examples/nginx.conf)",
-        "nginx's location of the gateway (examples/nginx.conf)"},
+        "/etc/lighttpd/sluice/external.conf (shipped: lighttpd/external.conf)", LIGHTTPD_AUTH},
+    [DOCTOR_LIGHTTPD_CGI] = {"lighttpd-cgi", "lighttpd, plain CGI",
+        "/etc/lighttpd/sluice/cgi.conf (shipped: lighttpd/cgi.conf)", LIGHTTPD_AUTH},
+    [DOCTOR_NGINX] = {"nginx", "nginx, the gateway runs by itself", NGINX, NGINX},
 };
 
 static struct span

@@ -26,9 +26,9 @@ enum doctor_setup {
 };
 
 struct doctor_setup_row {
-	const char *id, *name;
-	const char *file; /* where its settings stand */
-	const char *auth; /* ... and who may call */
+	const char *id, *name; /* the id is that of README.md's table */
+	const char *file;      /* where its settings stand */
+	const char *auth;      /* ... and who may call */
 };
 extern const struct doctor_setup_row doctor_judge_setups[DOCTOR_SETUP__MAX];
 

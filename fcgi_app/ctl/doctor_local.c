@@ -94,6 +94,9 @@ doctor_local_state_dir(struct doctor *d)
 	d->has_state = rc == STORE_OK;
 	if (rc != STORE_OK && rc != STORE_NONE)
 		doctor_problem(d, DOCTOR_STATE_DIR, "%s", why.text);
+	else if (rc == STORE_NONE)
+		doctor_note(d, DOCTOR_NO_TROUBLE,
+		    "no store in '%s' yet: the gateway makes it when it first runs", dir);
 	else if (why.text[0] != '\0')
 		doctor_note(d, DOCTOR_NO_TROUBLE, "%s", why.text);
 	else

@@ -19,8 +19,10 @@
 static const char main_file[] = "", auth_file[] = "a";
 
 static const char conf_file[] = "sluice.json";
-static const char users[] = "/etc/sluice/tokens.txt or /etc/sluice/htpasswd";
-static const char plain_cgi[] = "apache/htaccess/cgi/.htaccess";
+static const char plain_cgi[] =
+    ".htaccess (shipped: apache/htaccess/cgi/.htaccess), and the program as sluice.cgi beside it";
+static const char nginx_site[] =
+    "/etc/nginx/sluice/nginx-site.conf (shipped: examples/nginx-site.conf)";
 static const char shell[] = "the command line";
 static const char server_only[] =
     "the server configuration, which only the machine's administrator can change";
@@ -31,7 +33,8 @@ static const struct row {
 	unsigned setups;
 	const char *directive, *file;
 } rows[] = {
-    {DOCTOR_CONFIG, ANY, "sluicectl check names each fault", conf_file},
+    {DOCTOR_CONFIG, ANY, "sluicectl check, as root or as the gateway's user, names each fault",
+        conf_file},
 
     {DOCTOR_STATE_DIR, ANY, "install -d -m 0700 -o USER DIR, on a local disk", shell},
 
@@ -43,31 +46,26 @@ static const struct row {
         "a certificate for this name from a known authority; for one of your own: --ca-file FILE",
         "the web server's TLS settings"},
 
-    {DOCTOR_DOWN, CGI | HTACCESS,
-        "a program that exists and may be run (chmod 0755, Options +ExecCGI); Apache's ErrorLog has the reason",
-        main_file},
     {DOCTOR_DOWN, APACHE,
-        "a gateway that runs, at the address that ProxyPass or ScriptAlias names; Apache's ErrorLog has the reason",
+        "a gateway that runs, at a socket of ProxyPass that Apache's user may open; with CGI and mod_fcgid a program that he may run (0755); Apache's ErrorLog has the reason",
         main_file},
     {DOCTOR_DOWN, LIGHTTPD,
-        "a gateway that runs, at the \"socket\" or \"bin-path\" of fastcgi.server; lighttpd's error log has the reason",
+        "a gateway that runs, at a \"socket\" that lighttpd's user may open; with \"bin-path\" or CGI a program that he may run (0755); lighttpd's error log has the reason",
         main_file},
     {DOCTOR_DOWN, NGINX,
-        "a gateway that runs, at the address of fastcgi_pass; nginx's error_log has the reason",
-        main_file},
+        "a gateway that runs, at a $sluice_socket that nginx's user may open; nginx's error_log has the reason",
+        nginx_site},
     {DOCTOR_DOWN, ANY, "a gateway that runs; the web server's error log has the reason", main_file},
 
-    {DOCTOR_NOT_THERE, HTACCESS,
-        "RewriteRule \"^v1/(.*)$\" \"sluice.fcgi/v1/$1\" [L,QSA], and the folder's address as --url",
-        main_file},
     {DOCTOR_NOT_THERE, APACHE,
-        "Include sluice/proxy_fcgi.conf or sluice/fcgid.conf, inside of the <VirtualHost> of this name; --url is the mount, such as https://HOST/llm",
+        "Include sluice/proxy_fcgi.conf, sluice/fcgid.conf or sluice/cgi.conf, inside of the <VirtualHost> of this name; --url is the mount, such as https://HOST/llm, in a web space the folder",
         main_file},
     {DOCTOR_NOT_THERE, LIGHTTPD,
-        "fastcgi.server = ( \"/llm\" => ... ); --url is the mount, such as https://HOST/llm",
+        "include \"sluice/settings.conf\" and \"sluice/spawn.conf\" (or external, cgi); --url is the mount, such as https://HOST/llm",
         main_file},
-    {DOCTOR_NOT_THERE, NGINX, "location /llm/ { ... fastcgi_pass ...; }; --url is the mount",
-        main_file},
+    {DOCTOR_NOT_THERE, NGINX,
+        "include sluice/nginx.conf; inside of the server { } of this name; --url is the mount, such as https://HOST/llm",
+        "nginx's configuration of the site"},
     {DOCTOR_NOT_THERE, ANY, "the mount of the gateway as --url, such as https://HOST/llm", shell},
 
     {DOCTOR_NOT_OURS, ANY,
@@ -84,26 +82,30 @@ static const struct row {
     {DOCTOR_OPEN, LIGHTTPD,
         "auth.require = ( \"\" => ( \"method\" => \"basic\", \"realm\" => \"llm\", \"require\" => \"valid-user\" ) )",
         auth_file},
-    {DOCTOR_OPEN, NGINX, "auth_basic \"llm\"; auth_basic_user_file /etc/sluice/htpasswd;",
+    {DOCTOR_OPEN, NGINX, "auth_basic $sluice_realm; auth_basic_user_file $sluice_users;",
         auth_file},
     {DOCTOR_OPEN, ANY, "a rule that lets only known clients in", auth_file},
 
     {DOCTOR_REFUSED, APACHE,
-        "for a token a line \"TOKEN NAME\", for a user htpasswd -B /etc/sluice/htpasswd NAME",
-        users},
+        "for a token a line \"TOKEN NAME\" (in .htaccess SetEnvIf Authorization \"^Bearer TOKEN$\" REMOTE_USER=NAME), for a user htpasswd -B FILE NAME",
+        "/etc/sluice/tokens.txt or /etc/sluice/htpasswd; in a web space .htaccess or its AuthUserFile"},
     {DOCTOR_REFUSED, LIGHTTPD,
-        "for a token a block as in tokens.conf.example, for a user htpasswd -B /etc/sluice/htpasswd NAME",
+        "for a token a block as in lighttpd/tokens.conf.example, for a user htpasswd -B /etc/sluice/htpasswd NAME",
         "/etc/sluice/tokens.conf or /etc/sluice/htpasswd"},
-    {DOCTOR_REFUSED, NGINX, "htpasswd -B /etc/sluice/htpasswd NAME", "/etc/sluice/htpasswd"},
+    {DOCTOR_REFUSED, NGINX,
+        "for a token a line \"TOKEN NAME;\" below map $sluice_given $sluice_client, for a user htpasswd -B /etc/sluice/htpasswd NAME",
+        "/etc/nginx/sluice/nginx-site.conf (shipped: examples/nginx-site.conf) or /etc/sluice/htpasswd"},
     {DOCTOR_REFUSED, ANY, "credentials that the web server knows", auth_file},
 
     {DOCTOR_NO_USER, APACHE,
-        "Require valid-user with AuthType Basic, or for tokens RewriteRule ... [E=REMOTE_USER:NAME] with Require env REMOTE_USER",
+        "Require valid-user with AuthType Basic, or for tokens Require env REMOTE_USER and what sets it: RewriteRule ... [E=REMOTE_USER:NAME], in .htaccess SetEnvIf",
         auth_file},
     {DOCTOR_NO_USER, LIGHTTPD,
         "auth.require, or for tokens setenv.add-environment = ( \"REMOTE_USER\" => \"NAME\" )",
         auth_file},
-    {DOCTOR_NO_USER, NGINX, "auth_basic, and fastcgi_param REMOTE_USER $remote_user;", auth_file},
+    {DOCTOR_NO_USER, NGINX,
+        "fastcgi_param REMOTE_USER $sluice_user; and no include of fastcgi_params, whose REMOTE_USER would come first",
+        auth_file},
     {DOCTOR_NO_USER, ANY, "a rule that sets REMOTE_USER, or another of auth.user_variables",
         auth_file},
 
@@ -125,7 +127,13 @@ static const struct row {
     {DOCTOR_PATHS, PROXY,
         "ProxyFCGISetEnvIf \"reqenv('SCRIPT_NAME') =~ m#^(/llm)(/.*)$#\" PATH_INFO \"$2\"",
         main_file},
-    {DOCTOR_PATHS, HTACCESS, "RewriteRule \"^v1/(.*)$\" \"sluice.fcgi/v1/$1\" [L,QSA]", main_file},
+    {DOCTOR_PATHS, FCGID_HTACCESS,
+        "RewriteRule \"^(?!sluice\\.fcgi(?:/|$))(.*)$\" \"sluice.fcgi/$1\" [END]", main_file},
+    {DOCTOR_PATHS, CGI_HTACCESS,
+        "RewriteRule \"^(?!sluice\\.cgi(?:/|$))(.*)$\" \"sluice.cgi/$1\" [END]", main_file},
+    {DOCTOR_PATHS, NGINX,
+        "fastcgi_split_path_info ^(/llm)(/.*)$; fastcgi_param PATH_INFO $fastcgi_path_info;",
+        main_file},
     {DOCTOR_PATHS, ANY,
         "pass all paths below the mount; \"server\": { \"mount\": \"/llm\" } in sluice.json if it cannot be found out",
         main_file},
@@ -135,18 +143,23 @@ static const struct row {
     {DOCTOR_SLASH, APACHE, "AllowEncodedSlashes NoDecode", "the <VirtualHost>"},
     {DOCTOR_SLASH, ANY, "let paths pass as they are", main_file},
 
+    {DOCTOR_ADMIN_OPEN, HTACCESS,
+        "Require expr \"%{REQUEST_URI} !~ m#/(status|metrics|ui|admin|debug)(/|$)#\" in a <RequireAll> with what lets clients in",
+        auth_file},
     {DOCTOR_ADMIN_OPEN, APACHE,
         "<LocationMatch \"^/llm/(status|metrics|ui|admin|debug)(/|$)\"> Require user admin",
         auth_file},
     {DOCTOR_ADMIN_OPEN, LIGHTTPD,
         "auth.require with \"require\" => \"user=admin\" for ^/llm/(status|metrics|ui|admin|debug)(/|$)",
         auth_file},
+    {DOCTOR_ADMIN_OPEN, NGINX,
+        "location ~ \"^/llm/(status|metrics|ui|admin|debug)(/|$)\" with its if ($remote_user ...)",
+        auth_file},
     {DOCTOR_ADMIN_OPEN, ANY, "\"auth\": { \"admins\": [] } or only your own name in it", conf_file},
 
     {DOCTOR_COLLECTED, FCGID, "FcgidOutputBufferSize 0", main_file},
     {DOCTOR_COLLECTED, FCGID_HTACCESS,
-        "not possible in .htaccess (FcgidOutputBufferSize is not allowed there): use plain CGI, it streams",
-        plain_cgi},
+        "plain CGI instead, which streams; no .htaccess can make mod_fcgid stream", plain_cgi},
     {DOCTOR_COLLECTED, PROXY, "flushpackets=on, at the end of the ProxyPass line", main_file},
     {DOCTOR_COLLECTED, CGI | CGI_HTACCESS,
         "SetEnv no-gzip 1, and no filter (SetOutputFilter, AddOutputFilterByType) for this path",
@@ -164,7 +177,7 @@ static const struct row {
 
     {DOCTOR_BODY, FCGID, "FcgidMaxRequestLen 35651584", main_file},
     {DOCTOR_BODY, FCGID_HTACCESS,
-        "not possible in .htaccess (FcgidMaxRequestLen is not allowed there): use plain CGI, it takes any length",
+        "plain CGI instead, which takes any length; no .htaccess can lift mod_fcgid's 128 kB",
         plain_cgi},
     {DOCTOR_BODY, APACHE, "LimitRequestBody 0, and under mod_fcgid FcgidMaxRequestLen 35651584",
         main_file},
@@ -174,7 +187,7 @@ static const struct row {
 
     {DOCTOR_CHUNKED, FCGID, "FcgidMaxRequestLen 35651584", main_file},
     {DOCTOR_CHUNKED, FCGID_HTACCESS,
-        "not possible in .htaccess (FcgidMaxRequestLen is not allowed there): use plain CGI, it takes any length",
+        "plain CGI instead, which takes any length; no .htaccess can lift mod_fcgid's 128 kB",
         plain_cgi},
     {DOCTOR_CHUNKED, APACHE, "LimitRequestBody 0", main_file},
     {DOCTOR_CHUNKED, LIGHTTPD,
@@ -184,8 +197,9 @@ static const struct row {
     {DOCTOR_CHUNKED, ANY, "take bodies without Content-Length", main_file},
 
     {DOCTOR_SILENT_FIRST, FCGID, "FcgidIOTimeout 3600", main_file},
-    {DOCTOR_SILENT_FIRST, FCGID_HTACCESS, "FcgidIOTimeout 3600, which is not allowed in .htaccess",
-        server_only},
+    {DOCTOR_SILENT_FIRST, FCGID_HTACCESS,
+        "plain CGI instead, which waits as long as the host's TimeOut; no .htaccess can lift mod_fcgid's 40 s",
+        plain_cgi},
     {DOCTOR_SILENT_FIRST, PROXY, "timeout=3600, at the end of the ProxyPass line", main_file},
     {DOCTOR_SILENT_FIRST, CGI, "CGIDScriptTimeout 3600 (mod_cgid) or TimeOut 3600 (mod_cgi)",
         main_file},
@@ -201,8 +215,8 @@ static const struct row {
 
     {DOCTOR_SILENT_BETWEEN, FCGID, "FcgidIOTimeout 3600", main_file},
     {DOCTOR_SILENT_BETWEEN, FCGID_HTACCESS,
-        "FcgidIOTimeout 3600, which is not allowed in .htaccess; \"upstream\": { \"heartbeat\": \"5s\" } in sluice.json helps streams",
-        server_only},
+        "plain CGI instead, which waits as long as the host's TimeOut; no .htaccess can lift mod_fcgid's 40 s",
+        plain_cgi},
     {DOCTOR_SILENT_BETWEEN, PROXY, "timeout=3600, at the end of the ProxyPass line", main_file},
     {DOCTOR_SILENT_BETWEEN, CGI, "CGIDScriptTimeout 3600 (mod_cgid) or TimeOut 3600 (mod_cgi)",
         main_file},

@@ -31,7 +31,7 @@ enum doctor_trouble {
 	DOCTOR_ADMIN_OPEN,     /* admin paths for everybody */
 	DOCTOR_COLLECTED,      /* no stream: collected */
 	DOCTOR_COMPRESSED,     /* ... because it is compressed */
-	DOCTOR_BODY,           /* 200 kB are refused */
+	DOCTOR_BODY,           /* 1.2 MB are refused */
 	DOCTOR_CHUNKED,        /* ... without a length */
 	DOCTOR_SILENT_FIRST,   /* cut before the first byte */
 	DOCTOR_SILENT_BETWEEN, /* cut between two events */

@@ -36,11 +36,11 @@ static const struct check {
     {"store", doctor_local_store, NEED_STATE, "every request gets 503"},
     {"reach", doctor_web_reach, NEED_URL, "no client comes through"},
     {"gateway", doctor_web_gateway, NEED_REACHED, "no client comes through"},
-    {"anonymous", doctor_web_anonymous, NEED_THERE, "strangers spend your accounts"},
     {"access", doctor_web_access, NEED_THERE,
         "this client gets no answer, and doctor cannot go on"},
     {"set-up", doctor_web_setup, NEED_ECHO, ""},
     {"gateway's store", doctor_web_state, NEED_ECHO, "every request gets 503"},
+    {"anonymous", doctor_web_anonymous, NEED_THERE, "strangers spend your accounts"},
     {"forged user", doctor_web_forged, NEED_ECHO, "any client can be any other, an admin, too"},
     {"authorization", doctor_web_bearer, NEED_ECHO, "client keys cannot be checked"},
     {"x-api-key", doctor_web_api_key, NEED_ECHO, "client keys cannot be checked"},
@@ -86,7 +86,7 @@ print_text(struct ctl *ctl, const struct doctor *d, const struct check *check)
 		fprintf(ctl->out, "%26s%s\n", "", check->meaning);
 	if (f->trouble != DOCTOR_NO_TROUBLE) {
 		remedy = doctor_remedy(d->setup, f->trouble);
-		fprintf(ctl->out, "%26sput:  %s\n%26sinto: %s\n", "", remedy.directive, "",
+		fprintf(ctl->out, "%26smend:  %s\n%26swhere: %s\n", "", remedy.directive, "",
 		    remedy.file);
 	}
 	fflush(ctl->out);
@@ -164,8 +164,12 @@ sum_up(struct doctor *d, const struct tally *tally)
 		fprintf(
 		    d->ctl->out, "%u problem%s", tally->problems, tally->problems == 1 ? "" : "s");
 		if (tally->skipped > 0)
-			fprintf(d->ctl->out, "; left out for want of what failed before: %u",
-			    tally->skipped);
+			fprintf(d->ctl->out, "; %u check%s could not be made", tally->skipped,
+			    tally->skipped == 1 ? "" : "s");
+		if (tally->problems > 0 && d->peer.url != NULL)
+			fputs(
+			    "; after a change in the web server's files reload it, then ask again",
+			    d->ctl->out);
 		fputc('\n', d->ctl->out);
 	}
 }

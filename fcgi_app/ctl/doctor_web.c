@@ -187,9 +187,11 @@ judge_no_echo(struct doctor *d, const struct doctor_answer *a, const struct why 
 static void
 judge_echo(struct doctor *d)
 {
-	const struct doctor_seen *seen = &d->seen;
+	struct doctor_seen *seen = &d->seen;
 
 	d->echoed = true;
+	if (seen->software.n == 0) /* as nginx.conf does not tell it */
+		seen->software = text_span(d->hello.server);
 	d->setup = doctor_judge_setup(seen);
 	if (seen->client.n > 0)
 		doctor_ok(d, "accepted as '%.*s', by %.*s", (int)seen->client.n, seen->client.p,
@@ -348,7 +350,7 @@ doctor_web_paths(struct doctor *d)
 	    {"//v1/doctor", "a double slash before", 200, DOCTOR_NO_TROUBLE},
 	    {"/v1/doctor/", "a slash at the end", 200, DOCTOR_NO_TROUBLE},
 	    {"/v1/v1/doctor", "/v1/v1", 200, DOCTOR_NO_TROUBLE},
-	    {"/v1/models/a%2Fb", "an encoded slash, in names of models", 404, DOCTOR_SLASH}};
+	    {"/v1/models/a%2Fb", "names of models with a slash, as %2F", 404, DOCTOR_SLASH}};
 
 	for (size_t i = 0; i < NELEM(tries) && !d->interrupted; i++) {
 		struct doctor_call call = {.path = tries[i].path};
@@ -363,8 +365,8 @@ doctor_web_paths(struct doctor *d)
 		if (i == 0)
 			doctor_problem(d, DOCTOR_PATHS, "%s: %s", tries[i].what, outcome);
 		else
-			doctor_note(d, tries[i].trouble, "the plain paths work; not so %s: %s",
-			    tries[i].what, outcome);
+			doctor_note(
+			    d, tries[i].trouble, "found, but not %s: %s", tries[i].what, outcome);
 		return;
 	}
 	doctor_ok(d, "found, also with //, /v1/v1, a slash at the end and %%2F");

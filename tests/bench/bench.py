@@ -11,8 +11,10 @@ import signal
 import sys
 import time
 
+import cold
 import fleet
 import measure
+import setups
 from measure import median
 
 LEVELS = (1, 16, 64)
@@ -23,7 +25,7 @@ LIMIT_S = 600
 DISTURBED = 0.25  # processors used by other programs, above which a run is repeated
 RATIOS = (('d', 'c', '>= 0.80 at 16 and 64'), ('d', 'e', '>= 6'), ('d', 'b', ''),
           ('c', 'b', ''), ('c', 'e', ''))
-PHASES = ('plain', 'streams', 'memory', 'counts')
+PHASES = ('plain', 'streams', 'memory', 'counts', 'setups', 'cold', 'burst')
 
 
 class Report:
@@ -199,22 +201,23 @@ def streams(b, args, report):
 
 def memory(b, args, report):
     """Private memory of a worker."""
-    report.line('\n== private memory of a worker, kB (Private_Clean + Private_Dirty, median of 4 workers)')
+    report.line('\n== private memory of a worker, kB (Private_Clean + Private_Dirty, median of 8 workers)')
     report.line(f'   {"":<23}{"fresh":>8}{"idle after 100":>16}{"stream in flight":>18}'
-                '   wanted of d: idle <= 400, stream <= 600')
-    for key, label, start in (('c', 'bare forwarder', fleet.start_forward),
-                              ('d', 'sluice', fleet.start_sluice)):
+                '   wanted of d: 100, 400, over TLS 600')
+    for key, label, start, tls in (('c', 'bare forwarder', fleet.start_forward, False),
+                                   ('d', 'sluice', fleet.start_sluice, False),
+                                   ('d', 'sluice, provider by TLS', fleet.start_sluice, True)):
         if key not in args.targets or (key == 'd' and not b.has_sluice):
             continue
         try:
-            m = measure.memory(b, start)
+            m = measure.memory(b, start, tls)
         except PermissionError:
             report.skipped(f'memory of {label}', 'its /proc files can be read by root only')
             continue
         except (fleet.Missing, OSError) as e:
             report.failure(f'memory of {label}: {e}')
             continue
-        report.raw.setdefault('memory', {})[key] = m
+        report.raw.setdefault('memory', {})[key + ('-tls' if tls else '')] = m
         if m['flaw']:
             report.loud(f"{label}, memory: {m['flaw']}")
         report.line(f'   {key} {label:<21}' + number(m['fresh']) + number(m['idle'], width=16)
@@ -258,7 +261,7 @@ def options():
     p.add_argument('--no-pin', action='store_true',
                    help='let the scheduler place everything, not the gateway on one processor')
     p.add_argument('--keep', action='store_true', help='keep logs and configurations')
-    p.add_argument('--json', help='write all numbers to this file')
+    p.add_argument('--json', help='all numbers go to this file (BUILD/bench/results.json)')
     a = p.parse_args()
     a.rounds = a.rounds or (2 if a.quick else 5)
     a.seconds = a.seconds or (0.5 if a.quick else 1.0)
@@ -292,14 +295,13 @@ def main():
     try:
         with fleet.run_folder(b, args.keep):
             for phase in args.phases:
-                {'plain': plain, 'streams': streams, 'memory': memory, 'counts': counts}[phase](
-                    b, args, report)
+                {'plain': plain, 'streams': streams, 'memory': memory, 'counts': counts,
+                 'setups': setups.run, 'cold': cold.run, 'burst': cold.burst}[phase](b, args, report)
     except (fleet.Missing, TimeoutError) as e:
         report.failure(e)
     report.line(f'\n{time.monotonic() - started:.0f} s')
-    if args.json:
-        with open(args.json, 'w') as f:
-            json.dump(report.raw, f)
+    with open(args.json or os.path.join(b.build, 'bench', 'results.json'), 'w') as f:
+        json.dump(report.raw, f)
     return 1 if report.failed else 0
 
 

@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -39,6 +40,8 @@ class Target:
     port: int
     headers: tuple = ()
     processes: list = dataclasses.field(default_factory=list)
+    url: str = ''  # of a provider, where it is not http at its port
+    ca_file: str = ''
 
 
 @dataclasses.dataclass
@@ -174,6 +177,20 @@ def start_mock(b):
     return wait_ready(t)
 
 
+def behind_tls(b, mock):
+    """The provider once more, over TLS; its authority stands behind those of the system."""
+    folder = b.file(b.unique('tls'))
+    os.mkdir(folder)
+    relay = spawn(b, [sys.executable, os.path.join(HERE, '..', 'lib', 'tls.py'), str(mock.port)],
+                  b.load_cpu, 'tls', cwd=folder, stdout=subprocess.PIPE)
+    port = int(relay.stdout.readline() or 0)
+    if port == 0:
+        stop([relay])
+        raise Missing('no provider over TLS: openssl is needed')
+    return Target('a', 'provider over TLS', port, url=f'https://127.0.0.1:{port}/v1',
+                  ca_file=os.path.join(folder, 'system.pem'), processes=[relay])
+
+
 def provider_counts(port):
     c = http.client.HTTPConnection('127.0.0.1', port, timeout=5)
     c.request('GET', '/__stats')
@@ -239,17 +256,19 @@ def sluice_command(b, mock):
         'state_dir': f'{name}.state', 'auth': {'mode': 'open'},
         'pool': {'max_in_flight': 0, 'min_pick_gap': '0ms'},
         'channels': {'mock': {'provider': 'openai-compatible', 'accounts': accounts,
-                              'base_url': f'http://127.0.0.1:{mock.port}/v1'}}}, indent=1))
+                              'base_url': mock.url or f'http://127.0.0.1:{mock.port}/v1'}},
+        **({'upstream': {'ca_file': mock.ca_file}} if mock.ca_file else {})}, indent=1))
     return [b.sluice, '-c', conf]
 
 
-def start_sluice(b, mock, workers):
+def start_sluice(b, mock, workers=None):
+    """A pool of so many workers; without a number as many as are needed."""
     if not b.has_sluice:
         raise Missing(f'{b.sluice} is not built')
     name = b.unique('pool')
     sock = b.file(f'{name}.sock')
-    p = spawn(b, sluice_command(b, mock) + ['--listen', f'unix:{sock}', '--workers', str(workers)],
-              b.gateway_cpu, name)
+    fixed = [] if workers is None else ['--workers', str(workers)]
+    p = spawn(b, sluice_command(b, mock) + ['--listen', f'unix:{sock}', *fixed], b.gateway_cpu, name)
     return behind_lighttpd(b, 'd', 'sluice', sock, p)
 
 

@@ -2,7 +2,7 @@
  * load - closed-loop load generator for one chat endpoint on 127.0.0.1.
  *
  *   load -p PORT [-c CONNECTIONS] [-n REQUESTS] [-t MILLISECONDS] [-w MILLISECONDS] [-m MODEL]
- *        [-e EVENTS] [-H 'Header: value']... [-T SECONDS]
+ *        [-e EVENTS] [-u PATH] [-a TOKEN] [-H 'Header: value']... [-T SECONDS]
  *
  * Every connection sends its next request when the answer to the last one has ended, until -t
  * (after the warm-up -w) or -n is reached; answers under way are then waited for. With -e it asks
@@ -53,6 +53,7 @@ struct conn {
 struct load {
 	int epoll;
 	struct sockaddr_in to;
+	const char *path, *token;
 	struct wire_bytes request;
 	struct conn *conns;
 	long conn_count, limit, events;
@@ -396,9 +397,9 @@ request_build(struct load *l, uint16_t port, const char *model, const struct wir
 	    l->events > 0 ? "\"stream\":true,\"stream_options\":{\"include_usage\":true},"
 	                  : "\"stream\":false,");
 	wire_putf(r,
-	    "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
-	    "Content-Type: application/json\r\nAuthorization: Bearer sk-client\r\n",
-	    port);
+	    "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+	    "Content-Type: application/json\r\nAuthorization: Bearer %s\r\n",
+	    l->path, port, l->token);
 	wire_put(r, headers->p, headers->n);
 	wire_putf(r, "Content-Length: %zu\r\n\r\n", body.n);
 	wire_put(r, body.p, body.n);
@@ -425,9 +426,9 @@ main(int argc, char **argv)
 {
 	long port = 0, warm_ms = 0, time_ms = 0, give_up_s = 60;
 	const char *model = "mock";
-	struct load l = {.conn_count = 1};
+	struct load l = {.conn_count = 1, .path = "/v1/chat/completions", .token = "sk-client"};
 	struct wire_bytes headers = {0};
-	for (int o; (o = getopt(argc, argv, "p:c:n:t:w:m:e:H:T:")) != -1;) {
+	for (int o; (o = getopt(argc, argv, "p:c:n:t:w:m:e:u:a:H:T:")) != -1;) {
 		switch (o) {
 		case 'p': port = wire_option(optarg, 1, 65535); break;
 		case 'c': l.conn_count = wire_option(optarg, 1, 4096); break;
@@ -436,6 +437,8 @@ main(int argc, char **argv)
 		case 'w': warm_ms = wire_option(optarg, 0, 60000); break;
 		case 'm': model = optarg; break;
 		case 'e': l.events = wire_option(optarg, 1, 1000000); break;
+		case 'u': l.path = optarg; break;
+		case 'a': l.token = optarg; break;
 		case 'H': wire_putf(&headers, "%s\r\n", optarg); break;
 		case 'T': give_up_s = wire_option(optarg, 1, 600); break;
 		default: return 2;

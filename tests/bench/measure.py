@@ -95,10 +95,20 @@ def private_kb(pid):
                for k in ('Private_Clean', 'Private_Dirty'))
 
 
-def memory(b, start, workers=4):
+def memory(b, start, tls=False, workers=8):
     """Median private kB of a pool's workers: fresh, after 100 requests each, with a stream."""
     result = {}
-    with fleet.fleet(b, lambda b, mock: start(b, mock, workers)) as (targets, missing):
+
+    def pool(b, mock):
+        provider = fleet.behind_tls(b, mock) if tls else mock
+        try:
+            target = start(b, provider, workers)
+        except fleet.Missing:
+            fleet.stop(provider.processes if tls else [])
+            raise
+        target.processes += provider.processes if tls else []
+        return target
+    with fleet.fleet(b, pool) as (targets, missing):
         if missing:
             raise fleet.Missing(missing[0])
         target = targets[1]
@@ -110,6 +120,7 @@ def memory(b, start, workers=4):
         time.sleep(0.5)
         result['fresh'] = now()
         result['flaw'] = flaw(load(b, target, '-c', workers * 4, '-n', workers * 120))
+        time.sleep(2.5)  # what is idle for a second gives memory back
         result['idle'] = now()
         with fleet_stream(b, target, workers):
             result['stream'] = now()

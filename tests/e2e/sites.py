@@ -35,6 +35,7 @@ var.sluice_socket = "{dir}/run/s"
 var.sluice_users = "{dir}/etc/htpasswd"
 var.sluice_tokens = "{dir}/etc/tokens.conf"
 include "{dir}/etc/lighttpd/{file}"
+{more}
 """
 
 LIGHTTPD_TOKEN = """\
@@ -75,8 +76,10 @@ Define SLUICE_CONFIG {dir}/etc/sluice.json
 Define SLUICE_SOCKET {dir}/run/s
 Define SLUICE_USERS {dir}/etc/htpasswd
 Define SLUICE_TOKENS {dir}/etc/tokens.txt
+{more}
 <VirtualHost *:{port}>
 {include}
+{inside}
 </VirtualHost>
 <VirtualHost *:{tls}>
 SSLEngine on
@@ -183,6 +186,15 @@ CANNOT = {
     },
     "+prefork": {"HTTP/2": "mod_http2 does not work with prefork"},
 }
+# What it can do but for this, which is the web server's own; the table says it.
+CGID_LATE = {"graceful": "for an instant mod_cgid answers 503"}
+FCGID_LATE = {"graceful": "mod_fcgid loses a request that waits for a process to start"}
+BUT = {
+    "apache-fcgid": FCGID_LATE,
+    "apache-cgid": CGID_LATE,
+    "htaccess-fcgid": FCGID_LATE,
+    "htaccess-cgi": CGID_LATE,
+}
 
 
 def cannot(name, what):
@@ -225,11 +237,15 @@ def webspace(kind, directory, shipped):
     return {".htaccess": text, program: script}
 
 
-def main(kind, directory, ports, workers, mpm="event"):
-    """The server's own configuration, and how to start it in the foreground."""
+def main(kind, directory, ports, workers, mpm="event", more="", inside=""):
+    """The server's own configuration, and how to start it in the foreground.
+
+    `more` are lines of the test; those `inside` come after ours in Apache's <VirtualHost>.
+    """
     conf = os.path.join(directory, "etc/main.conf")
     site = SITES[kind]
     values = {"dir": directory, "workers": workers, "file": site.file, **ports}
+    values.update(more=more, inside=inside)
     if site.server == "lighttpd":
         return LIGHTTPD.format(**values), ["/usr/sbin/lighttpd", "-D", "-f", conf]
     if site.server == "nginx":

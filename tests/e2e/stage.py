@@ -12,6 +12,7 @@ import http.client
 import json
 import os
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -46,8 +47,13 @@ PROGRAM = re.compile(r"/(bin|htdocs/llm)/sluice\.f?cgi( |$)")
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+    """Below those that the system gives to connections; by chance, as other stages look, too."""
+    while True:
+        try:
+            with socket.create_server(("127.0.0.1", random.randint(10000, 32000))) as s:
+                return s.getsockname()[1]
+        except OSError:
+            pass
 
 
 def unprivileged():
@@ -78,8 +84,9 @@ def make_certificate(directory):
 class Stage:
     """`kind` is one of sites.SITES; "apache-proxy+prefork" is Apache with that MPM."""
 
-    def __init__(self, kind, workers=4, config=None, up=None, edits=()):
+    def __init__(self, kind, workers=4, config=None, up=None, edits=(), more="", inside=""):
         self.name, self.workers, self.edits = kind, workers, edits
+        self.lines = more, inside
         self.kind, _, mpm = kind.partition("+")
         self.site, self.mpm = sites.SITES[self.kind], mpm or "event"
         self.user = unprivileged()
@@ -227,7 +234,8 @@ class Stage:
             wait_until(lambda: self._serves("sluice", self._socket), 10, "the gateway's socket")
         for _ in range(3):  # a port may be taken between choosing and binding it
             self.ports = {name: free_port() for name in ("port", "tls", "h2c")}
-            text, argv = sites.main(self.kind, self.dir, self.ports, self.workers, self.mpm)
+            values = (self.ports, self.workers, self.mpm, *self.lines)
+            text, argv = sites.main(self.kind, self.dir, *values)
             self._write("etc/main.conf", text)
             self._spawn("web", argv)
             try:

@@ -1,7 +1,7 @@
 """table - which set-up can do what, made from the outcome of the tests.
 
 A test says by @pytest.mark.cell("streams") for which column it counts; its row is its parameter
-`stage` or `kind`. A cell is "yes" if all its tests passed, "no" with the reason of sites.CANNOT.
+`stage` or `kind`. A cell is "yes" if all its tests passed, "no" with the reason of sites.CANNOT; sites.BUT has exceptions.
 @pytest.mark.needs("silence") only skips where sites.CANNOT has it. With SLUICE_TABLE=FILE the
 table is written there, the measured delays beside it, and README.md must contain the table:
 
@@ -65,7 +65,10 @@ class Table:
             return "fails"
         if why:
             return "no: " + why
-        return "yes" if "passed" in got else "not tested"
+        if "passed" not in got:
+            return "not tested"
+        but = sites.BUT.get(kind, {}).get(column)
+        return f"yes, but {but}" if but else "yes"
 
     def render(self):
         rows = [("set-up", *sites.COLUMNS), ("---",) * (1 + len(sites.COLUMNS))]

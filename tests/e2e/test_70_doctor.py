@@ -6,6 +6,7 @@ import os
 import pytest
 import stage as st
 
+IGNORED = "fastcgi_buffering on; fastcgi_ignore_headers X-Accel-Buffering;"
 STREAMS = [
     (
         "lighttpd-spawn",
@@ -31,8 +32,33 @@ STREAMS = [
         "FcgidOutputBufferSize 0",
         "apache/fcgid.conf",
     ),
+    (
+        "lighttpd-cgi",
+        [("lighttpd/cgi.conf", "server.stream-response-body = 2", "")],
+        "server.stream-response-body = 2",
+        "lighttpd/cgi.conf",
+    ),
+    (
+        "nginx",
+        # the gateway's X-Accel-Buffering: no would make up for it
+        [("examples/nginx.conf", "fastcgi_buffering off;", IGNORED)],
+        "fastcgi_buffering off",
+        "examples/nginx.conf",
+    ),
 ]
 BODIES = [
+    (
+        "nginx",
+        [("examples/nginx.conf", "client_max_body_size 34m;", "")],
+        "client_max_body_size",
+        "examples/nginx.conf",
+    ),
+    (
+        "lighttpd-cgi",
+        [("lighttpd/cgi.conf", "max-request-size = 34816", "max-request-size = 100")],
+        "server.max-request-size",
+        "lighttpd/cgi.conf",
+    ),
     (
         "apache-fcgid",
         [("sluice/fcgid.conf", "FcgidMaxRequestLen 35651584", "")],
@@ -58,6 +84,18 @@ SILENCES = [
         [("sluice/proxy_fcgi.conf", "timeout=3600", "timeout=2")],
         "timeout=3600",
         "apache/proxy_fcgi.conf",
+    ),
+    (
+        "apache-cgid",
+        [("sluice/cgi.conf", "CGIDScriptTimeout 3600", "CGIDScriptTimeout 2")],
+        "CGIDScriptTimeout",
+        "apache/cgi.conf",
+    ),
+    (
+        "nginx",
+        [("examples/nginx.conf", "fastcgi_read_timeout 1h", "fastcgi_read_timeout 2s")],
+        "fastcgi_read_timeout",
+        "examples/nginx.conf",
     ),
 ]
 
@@ -96,10 +134,8 @@ def check(found, name, directive, file):
     assert directive in got["remedy"]["directive"] and file in got["remedy"]["file"], got
 
 
-# What a set-up cannot do, by its nature.
-CANNOT = {}
-# Where the set-up's id is not the name that the tests have for it.
-SETUPS = {"apache-proxy": "apache-proxy_fcgi"}
+# What a set-up cannot do, by its nature. HTTP/2 has no chunked bodies.
+CANNOT = {"htaccess-fcgid": {"streaming", "body", "chunked body"}}
 
 
 def problems(doc):
@@ -115,9 +151,38 @@ def test_nothing_wrong(stage):
 
 
 def test_the_setup_is_found_out(stage):
-    doc, _ = doctor(stage, "--http2")
-    assert problems(doc) == CANNOT.get(stage.kind, set()), doc
-    assert doc["setup"] == SETUPS.get(stage.kind, stage.kind)
+    doc, found = doctor(stage, "--http2", base=stage.url(http2=True))
+    assert "HTTP/2" in found["reach"]["text"] and found["reach"]["result"] == "ok", found["reach"]
+    assert problems(doc) == CANNOT.get(stage.kind, set()) - {"chunked body"}, doc
+    assert doc["setup"] == stage.kind
+
+
+def test_over_tls(stage):
+    """Of a certificate that nobody signed; HTTP/2 is agreed on."""
+    base = stage.url(tls=True)
+    _, found = doctor(stage, base=base)
+    assert found["reach"]["remedy"]["directive"].endswith("--ca-file FILE"), found["reach"]
+    doc, found = doctor(stage, "--http2", "--ca-file", stage.path("etc/cert.pem"), base=base)
+    assert "HTTP/2, TLS, certificate good" in found["reach"]["text"], found["reach"]
+    assert problems(doc) == CANNOT.get(stage.kind, set()) - {"chunked body"}, doc
+    assert doc["setup"] == stage.kind
+
+
+@pytest.mark.parametrize("kind", ["htaccess-fcgid"])
+def test_a_web_space_is_sent_to_what_can(broken, kind):
+    _, found = doctor(broken(kind))
+    for name in CANNOT[kind]:
+        check(found, name, "plain CGI instead", "apache/htaccess/cgi/.htaccess")
+    assert "128 kB" in found["body"]["text"], found["body"]
+    assert "no .htaccess can make mod_fcgid stream" in found["streaming"]["remedy"]["directive"]
+
+
+@pytest.mark.parametrize("kind", ["apache-proxy", "lighttpd-spawn", "nginx", "htaccess-cgi"])
+def test_whoever_comes_may_in(broken, kind):
+    """auth.mode "open" behind a web server that asks, as shipped."""
+    doc, found = doctor(broken(kind, config={"auth": {"mode": "open"}}))
+    assert not problems(doc), doc
+    assert "refused by the web server" in found["anonymous"]["text"], found["anonymous"]
 
 
 def test_by_name_and_password(stage):
@@ -127,10 +192,13 @@ def test_by_name_and_password(stage):
     assert "accepted as 'bob', by REMOTE_USER" in done.stdout, done.stdout
 
 
+TOKENS = {"apache": "tokens.txt", "lighttpd": "tokens.conf", "nginx": "nginx-site.conf"}
+
+
 def test_wrong_token(stage):
     _, found = doctor(stage, token="sl-nobody-00000001")
     assert found["access"]["result"] == "problem" and "token" in found["access"]["text"], found
-    assert "tokens." in found["access"]["remedy"]["file"], found
+    assert TOKENS[stage.site.server] in found["access"]["remedy"]["file"], found
     assert "streaming" not in found
 
 
@@ -206,18 +274,27 @@ def test_silences_that_are_cut(broken, kind, edits, directive, file):
     _, found = doctor(broken(kind, edits), silence=5)
     for name in ("first silence", "later silence"):
         check(found, name, directive, file)
+        assert "of the gateway" not in found[name]["text"], found[name]
     # Apache keeps a client of mod_proxy_fcgi for KeepAliveTimeout, 5 s, before it breaks the connection
     assert 1900 <= found["later silence"]["measured"]["end_ms"] <= 9000, found["later silence"]
     assert found["first silence"]["measured"]["end_ms"] <= 4900, found["first silence"]
 
 
-@pytest.mark.parametrize("kind", ["apache-proxy", "apache-fcgid"])
-def test_authorization_is_hidden(broken, kind):
+@pytest.mark.parametrize(
+    "kind, file",
+    [
+        ("apache-proxy", "auth.conf"),
+        ("apache-fcgid", "auth.conf"),
+        ("apache-cgid", "auth.conf"),
+        ("htaccess-cgi", "htaccess/cgi/.htaccess"),
+    ],
+)
+def test_authorization_is_hidden(broken, kind, file):
     """Only a note, as web servers check tokens here."""
-    _, found = doctor(broken(kind, [("sluice/auth.conf", "CGIPassAuth On", "")]))
+    _, found = doctor(broken(kind, [(f"sluice/{file}", "CGIPassAuth On", "")]))
     got = found["authorization"]
     assert got["result"] == "note" and got["remedy"]["directive"] == "CGIPassAuth On", got
-    assert got["remedy"]["file"] == "apache/auth.conf"
+    assert f"apache/{file}" in got["remedy"]["file"]
 
 
 @pytest.mark.parametrize("kind", ["apache-proxy", "apache-fcgid"])
@@ -251,6 +328,17 @@ def test_nobody_is_asked_who_he_is(broken, kind, edits):
     _, found = doctor(broken(kind, edits), token="sl-nobody-00000001")
     assert "gateway" in found["anonymous"]["text"], found["anonymous"]
     check(found, "access", "REMOTE_USER", "auth.conf")
+
+
+@pytest.mark.parametrize(
+    "kind, edits", [("apache-proxy", OPEN_APACHE), ("lighttpd-spawn", OPEN_LIGHTTPD)]
+)
+def test_nobody_asks_at_all(broken, kind, edits):
+    """Open on purpose: a note, no problem."""
+    doc, found = doctor(broken(kind, edits, config={"auth": {"mode": "open"}}), token=None)
+    assert not problems(doc) and doc["setup"] == kind, doc
+    assert 'auth.mode is "open"' in found["anonymous"]["text"], found["anonymous"]
+    assert "without a name" in found["access"]["text"], found["access"]
 
 
 def test_everybody_is_somebody(broken):

@@ -11,6 +11,7 @@ import struct
 import time
 
 BEGIN, ABORT, END, PARAMS, STDIN, STDOUT, STDERR = 1, 2, 3, 4, 5, 6, 7
+GET_VALUES, GET_VALUES_RESULT, UNKNOWN = 9, 10, 11
 RESPONDER, AUTHORIZER = 1, 2
 
 
@@ -127,6 +128,8 @@ class Answer:
         self.out = b""
         self.errors = b""
         self.end = None  # (application status, protocol status) of the end record
+        self.ends = {}  # the same of each request's end record
+        self.others = {}  # what came in records of other kinds
         self.eof = False
         self.failed = None  # the OSError that ended it
         self.took = None
@@ -153,7 +156,7 @@ class Answer:
 
     def _take(self):
         while len(self._in) >= 8:
-            _, kind, _, length, pad = struct.unpack("!BBHHBx", self._in[:8])
+            _, kind, request, length, pad = struct.unpack("!BBHHBx", self._in[:8])
             if len(self._in) < 8 + length + pad:
                 return
             data, self._in = self._in[8 : 8 + length], self._in[8 + length + pad :]
@@ -163,8 +166,12 @@ class Answer:
             elif kind == STDERR:
                 self.errors += data
             elif kind == END:
-                self.end = struct.unpack("!IB3x", data)
-                self.took = time.monotonic() - self.at
+                self.ends[request] = struct.unpack("!IB3x", data)
+                if request == 1:
+                    self.end = self.ends[request]
+                    self.took = time.monotonic() - self.at
+            elif kind != STDOUT:
+                self.others[kind] = self.others.get(kind, b"") + data
 
     def until(self, what, timeout=5.0):
         """Read until `what` (bytes, or a function of this answer) is there."""
@@ -187,6 +194,22 @@ class Answer:
             if left <= 0:
                 raise AssertionError(f"no end within {timeout} s; got {self.out[-2000:]!r}")
             self.step(left)
+        self.wire.close()
+        return self
+
+    def to_close(self, timeout=5.0):
+        """Read on, behind the end record too, until the other side closes."""
+        limit = time.monotonic() + timeout
+        while not self.eof:
+            if not select.select([self.wire.sock], [], [], max(0, limit - time.monotonic()))[0]:
+                raise AssertionError(f"not closed within {timeout} s; got {self.out[-500:]!r}")
+            try:
+                data = self.wire.sock.recv(1 << 18)
+            except OSError as e:
+                self.failed, data = e, b""
+            self.eof = not data
+            self._in += data
+            self._take()
         self.wire.close()
         return self
 

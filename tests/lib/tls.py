@@ -2,7 +2,8 @@
 
 The chain is as providers have it: an RSA root that clients trust, an EC authority below it, an EC
 certificate for the host. `openssl` makes them; nothing here is trusted by anything outside of a test.
-By hand: tls.py PORT makes an authority in the present folder and relays to 127.0.0.1:PORT.
+By hand: tls.py PORT makes an authority in the present folder, with system.pem as the bundle that trusts
+it, relays to 127.0.0.1:PORT, and prints its own port.
 """
 
 import asyncio
@@ -142,7 +143,9 @@ async def _pump(reader, writer):
 
 
 def main():
-    relay = Relay(Authority(os.getcwd()).context(), int(sys.argv[1]))
+    authority = Authority(os.getcwd())
+    authority.system_bundle()
+    relay = Relay(authority.context(), int(sys.argv[1]))
     print(relay.port, flush=True)
     relay._thread.join()
 

@@ -350,6 +350,22 @@ def test_stop_during_a_stream(up, own):
     assert a.events()[-1][1].startswith('{"error"') and b"[DONE]" not in a.body
 
 
+@pytest.mark.parametrize("first", [None, signal.SIGTERM])
+def test_stop_at_once(up, gate, first):
+    """SIGQUIT: no drain, also where one has begun; still an error event, and nobody is killed."""
+    up.script(K1, stream(EVENTS[:2], "events", end="hold"))
+    g = gate(workers=2, server={"drain_timeout": "60s"}, allow=["drain", "stop", "shut"])
+    a = g.open().until(b"w1")
+    if first:
+        g.signal(first)
+    g.signal(signal.SIGQUIT)
+    assert g.master.wait(4) == 0
+    a.finish(5)
+    assert a.events()[-1][1].startswith('{"error"') and b"[DONE]" not in a.body
+    with open(os.path.join(g.dir, "state", "pool.pid")) as f:
+        assert "killed 0\n" in f.read()
+
+
 def test_stop_lets_a_stream_end(up, own):
     up.script(K1, stream(EVENTS, "events", gap=0.1))
     g = own(server={"drain_timeout": "10s"})

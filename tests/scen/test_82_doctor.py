@@ -223,7 +223,8 @@ def test_local_faults(gate):
     os.chmod(os.path.join(g.dir, "state"), 0o755)
     done = g.ctl("doctor", check=False)
     assert done.returncode == 1 and "problem  state_dir" in done.stdout, done.stdout
-    assert "put:" in done.stdout and "into:" in done.stdout and "left out" in done.stdout
+    assert "mend: " in done.stdout and "where: " in done.stdout, done.stdout
+    assert "1 check could not be made" in done.stdout, done.stdout
     os.chmod(os.path.join(g.dir, "state"), 0o700)
     g.write("{ nonsense")
     doc = json.loads(g.ctl("doctor", "--json", check=False).stdout)

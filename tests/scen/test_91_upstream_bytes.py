@@ -157,9 +157,11 @@ def test_codes_in_another_encoding_count(up, gate):
 
 
 def with_trailer(status, headers, body, trailer):
+    """The connection is kept: a close without a word may cost the next request an attempt."""
     return raw(
         b"HTTP/1.1 %d X\r\n%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n%s\r\n\r\n"
-        % (status, headers, len(body), body, trailer)
+        % (status, headers, len(body), body, trailer),
+        end="keep",
     )
 
 

@@ -126,6 +126,7 @@ static const struct {
         false},
     {"broke off", NULL, CHAT, 7, 999, EIO, ERR_IO, NULL, false, false},
     {"too slow", NULL, CHAT, 7, 999, EAGAIN, ERR_TIMEOUT, NULL, false, false},
+    {"the drain is over", NULL, CHAT, 7, 999, ECANCELED, ERR_TIMEOUT, NULL, false, false},
     {"empty", NULL, "", 0, 999, 0, ERR_BAD_INPUT, NULL, false, false},
     {"cut", NULL, "{", 0, 999, 0, ERR_BAD_INPUT, NULL, false, false},
     {"array", NULL, "[]", 0, 999, 0, ERR_BAD_INPUT, NULL, false, false},
@@ -139,6 +140,12 @@ static const struct {
     {"something behind it", NULL, CHAT "} x", 0, 999, 0, ERR_BAD_INPUT, NULL, false, false},
 };
 
+static struct mono_ms
+still(void)
+{
+	return (struct mono_ms){1000};
+}
+
 static void
 test_body(void **state)
 {
@@ -149,6 +156,7 @@ test_body(void **state)
 		char length[64];
 		const char *params[] = {bodies[i].length == NULL ? NULL : length, NULL};
 		struct request rq = {.endpoint = endpoint_find(SPAN("/v1/chat/completions"))};
+		struct request_limits limits = {bodies[i].max, 60000, still};
 		struct why why = {""};
 		struct memory m;
 		struct buf body;
@@ -160,7 +168,7 @@ test_body(void **state)
 		m.piece = bodies[i].piece;
 		m.read_errno = bodies[i].read_errno;
 		buf_init(&body, 1 << 18);
-		err = request_body(&rq, &m.x, arena, bodies[i].max, &body, &why);
+		err = request_body(&rq, &m.x, arena, &limits, &body, &why);
 		if (err != bodies[i].err)
 			fail_msg("%s: got %d (%s)", bodies[i].what, (int)err, why.text);
 		if (err == ERR_OK &&
@@ -183,6 +191,7 @@ test_no_stream(void **state)
 {
 	static const char *const params[] = {NULL};
 	struct request rq = {.endpoint = endpoint_find(SPAN("/v1/embeddings"))};
+	struct request_limits limits = {999, 60000, still};
 	struct arena *arena = arena_new((size_t)1 << 20);
 	struct memory m;
 	struct buf body;
@@ -191,11 +200,65 @@ test_no_stream(void **state)
 	(void)state;
 	memory_init(&m, params, SPAN("{\"model\":\"m\",\"input\":\"x\",\"stream\":true}"));
 	buf_init(&body, 1 << 18);
-	assert_int_equal(request_body(&rq, &m.x, arena, 999, &body, &why), ERR_OK);
+	assert_int_equal(request_body(&rq, &m.x, arena, &limits, &body, &why), ERR_OK);
 	assert_false(rq.stream);
 	buf_release(&body);
 	memory_release(&m);
 	arena_free(&arena);
+}
+
+static int64_t now_ms, step_ms;
+
+static struct mono_ms
+ticking(void)
+{
+	now_ms += step_ms;
+	return (struct mono_ms){now_ms};
+}
+
+static const struct {
+	const char *what;
+	size_t piece;    /* bytes a read */
+	int64_t step_ms; /* the clock goes on by so much with each read */
+	int64_t stall_ms;
+	enum err err;
+} paces[] = {
+    {"at once", 0, 0, 1000, ERR_OK},
+    {"a byte each 100 ms, within stall_ms", 1, 100, 10000, ERR_OK},
+    {"a byte each 100 ms, beyond it", 1, 100, 5000, ERR_TIMEOUT},
+    {"a byte each 59 s", 1, 59000, 60000, ERR_TIMEOUT},
+    {"exactly 500 bytes a second", 1, 2, 0, ERR_OK},
+    {"a little less", 1, 3, 0, ERR_TIMEOUT},
+    {"a little less, within stall_ms", 1, 3, 100, ERR_OK},
+};
+
+static void
+test_pace(void **state)
+{
+	static const char *const params[] = {NULL};
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(paces); i++) {
+		struct request rq = {.endpoint = endpoint_find(SPAN("/v1/chat/completions"))};
+		struct request_limits limits = {999, paces[i].stall_ms, ticking};
+		struct arena *arena = arena_new((size_t)1 << 20);
+		struct why why = {""};
+		struct memory m;
+		struct buf body;
+		enum err err;
+
+		memory_init(&m, params, SPAN(CHAT "}"));
+		m.piece = paces[i].piece;
+		buf_init(&body, 1 << 18);
+		now_ms = 0;
+		step_ms = paces[i].step_ms;
+		err = request_body(&rq, &m.x, arena, &limits, &body, &why);
+		if (err != paces[i].err)
+			fail_msg("%s: got %d (%s)", paces[i].what, (int)err, why.text);
+		buf_release(&body);
+		memory_release(&m);
+		arena_free(&arena);
+	}
 }
 
 int
@@ -206,6 +269,7 @@ main(void)
 	    cmocka_unit_test(test_head),
 	    cmocka_unit_test(test_body),
 	    cmocka_unit_test(test_no_stream),
+	    cmocka_unit_test(test_pace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

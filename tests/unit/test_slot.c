@@ -137,6 +137,71 @@ take_and_free(void **state)
 	env_close(&env);
 }
 
+struct busy {
+	struct shared *opener;
+	const struct slot *watch;
+	bool lived;
+};
+
+static int
+open_when_told(void *arg)
+{
+	struct shared *s = arg;
+	struct env *env = store_dir_open(s->dir);
+	struct slot *slot;
+
+	s->ready = 1;
+	while (s->go == 0)
+		nap_ms(2);
+	slot = open_slot(env);
+	s->number = slot_number(slot);
+	slot_close(&slot);
+	env_close(&env);
+	return 0;
+}
+
+/* Somebody opens a slot meanwhile. */
+static enum store_rc
+look_while_writing(struct txn *txn, void *arg)
+{
+	struct busy *busy = arg;
+
+	(void)txn;
+	busy->opener->go = 1;
+	for (int i = 0; i < 50; i++) {
+		nap_ms(2);
+		busy->lived |= slot_lives(busy->watch, 0);
+	}
+	return STORE_OK;
+}
+
+/* While others count, a dead owner's lease has no new owner. */
+static void
+lease_is_cleared_as_its_number_is_taken(void **state)
+{
+	struct shared *dead = shared_new(*state), *opener = shared_new(*state);
+	struct env *env = store_dir_open(*state);
+	struct store_why why;
+	struct busy busy = {.opener = opener};
+	struct job job = {.slot = NULL};
+	struct slot *watch;
+	pid_t pid = start_holder(dead), opening = child_start(open_when_told, opener);
+
+	assert_true(wait_flag(&opener->ready));
+	kill(pid, SIGKILL);
+	child_end(pid);
+	assert_int_equal(slot_watch(env, &watch, &why), STORE_OK);
+	busy.watch = watch;
+	assert_int_equal(env_update(env, look_while_writing, &busy), STORE_OK);
+	assert_false(busy.lived);
+	assert_int_equal(child_end(opening), 0);
+	assert_int_equal(opener->number, 0);
+	assert_int_equal(env_view(env, do_walk, &job), STORE_OK);
+	assert_int_equal(job.list.n, 0);
+	slot_close(&watch);
+	env_close(&env);
+}
+
 /* What became of the holder of a lease on (1, 7), who asks, and for which account. */
 static void
 reaping(void **state)
@@ -323,6 +388,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH_DIR(take_and_free),
+	    WITH_DIR(lease_is_cleared_as_its_number_is_taken),
 	    WITH_DIR(reaping),
 	    WITH_DIR(leftovers_go),
 	    WITH_DIR(numbers_are_dense),

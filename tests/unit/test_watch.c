@@ -111,12 +111,14 @@ test_half_then_whole(void **state)
 static const struct {
 	int signal;
 	bool stopping, reload, replace;
+	int64_t drain_ms;
 } signals[] = {
-    {SIGTERM, true, false, false},
-    {SIGINT, true, false, false},
-    {SIGHUP, false, true, false},
-    {SIGUSR1, false, false, true},
-    {SIGUSR2, false, false, false},
+    {SIGTERM, true, false, false, 500},
+    {SIGINT, true, false, false, 500},
+    {SIGQUIT, true, false, false, 0},
+    {SIGHUP, false, true, false, 0},
+    {SIGUSR1, false, false, true, 0},
+    {SIGUSR2, false, false, false, 0},
 };
 
 static void
@@ -133,6 +135,8 @@ test_signals(void **state)
 		    watch.replace != signals[i].replace)
 			fail_msg("signal %d: stopping %d reload %d replace %d", signals[i].signal,
 			    watch.stopping, watch.reload, watch.replace);
+		if (watch.stopping)
+			assert_int_equal(watch.stop_by.v, NOW.v + signals[i].drain_ms);
 		if (i + 1 < NELEM(signals))
 			tear_down(state);
 	}
@@ -152,6 +156,19 @@ test_drain(void **state)
 	assert_int_equal(watch.stop_by.v, NOW.v + 500);
 	assert_false(watch_must_end(&watch, (struct mono_ms){NOW.v + 499}));
 	assert_true(watch_must_end(&watch, (struct mono_ms){NOW.v + 500}));
+}
+
+/* SIGQUIT ends a drain that has begun. */
+static void
+test_at_once(void **state)
+{
+	(void)state;
+	kill(getpid(), SIGTERM);
+	watch_signals(&watch, NOW);
+	assert_false(watch.at_once);
+	kill(getpid(), SIGQUIT);
+	watch_signals(&watch, (struct mono_ms){NOW.v + 10});
+	assert_true(watch.at_once && watch_must_end(&watch, (struct mono_ms){NOW.v + 10}));
 }
 
 static void
@@ -216,6 +233,7 @@ main(void)
 	    TEST(test_half_then_whole),
 	    TEST(test_signals),
 	    TEST(test_drain),
+	    TEST(test_at_once),
 	    TEST(test_children),
 	    TEST(test_sleep),
 	};
