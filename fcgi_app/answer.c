@@ -1,8 +1,10 @@
 #include "answer.h"
 
 #include "base/clock.h"
+#include "convert_error.h"
 #include "explain.h"
 
+#define FAULT_MAX (1024 * 1024)
 #define EXPLAIN_MAX (64 * 1024 * 1024)
 
 void
@@ -28,6 +30,15 @@ answer_method(struct serve_job *j)
 	respond_error(&j->respond, &error);
 }
 
+/* What is JSON is called so, whatever the upstream called it. */
+static struct span
+type_of(const struct forward_outcome *o)
+{
+	if (o->whole || o->content_type.n == 0 || text_has_fold(o->content_type, "event-stream"))
+		return SPAN("application/json");
+	return o->content_type;
+}
+
 /* A plain answer is whole before any byte of it goes out. */
 void
 answer_deliver(struct serve_job *j)
@@ -35,7 +46,7 @@ answer_deliver(struct serve_job *j)
 	struct forward_outcome *o = &j->walk.outcome;
 	struct respond_head head = {
 	    .status = o->status,
-	    .content_type = o->content_type.n > 0 ? o->content_type : SPAN("application/json"),
+	    .content_type = type_of(o),
 	    .retry_after_s = -1,
 	};
 
@@ -86,6 +97,26 @@ note_others(struct serve_job *j, struct wall_ms now)
 	walk_note_reason(w);
 }
 
+/* The upstream's own words, in the client's API. */
+static void
+convert_fault(struct serve_job *j, struct respond_head *head)
+{
+	const struct forward_outcome *o = &j->walk.outcome;
+	struct convert_error error = {
+	    .status = head->status,
+	    .context_length = o->finding.verdict == VERDICT_CONTEXT_LENGTH,
+	    .body = o->body,
+	    .content_type = o->content_type,
+	    .message = o->finding.message,
+	    .code = o->finding.code,
+	};
+	struct buf *out = arena_buf(j->s->arena, FAULT_MAX);
+
+	convert_error_body(&j->convert, &error, out);
+	head->content_type = SPAN("application/json");
+	respond_whole(&j->respond, head, buf_text(out));
+}
+
 void
 answer_give_up(struct serve_job *j)
 {
@@ -106,11 +137,13 @@ answer_give_up(struct serve_job *j)
 	};
 	head = (struct respond_head){
 	    .status = end.status,
-	    .content_type = o->content_type.n > 0 ? o->content_type : SPAN("application/json"),
+	    .content_type = type_of(o),
 	    .retry_after_s = error.retry_after_s,
 	};
 	j->record.outcome = end.code == NULL ? "client" : end.code;
-	if (end.code == NULL)
+	if (end.code == NULL && !j->convert.way.same)
+		convert_fault(j, &head);
+	else if (end.code == NULL)
 		respond_whole(&j->respond, &head, o->body);
 	else
 		respond_error(&j->respond, &error);

@@ -1,47 +1,38 @@
 #include "attempt.h"
 
 #include "base/clock.h"
-#include "dialect/edit.h"
 
 #include <stdio.h>
 
-/* The client's headers that may pass, by the variables they arrive in. */
+#define VERSION "2023-06-01" /* of Anthropic's API: what every client but the newest asks for */
+
+/* The client's headers that may pass, by the variables they arrive in: to its own API alone. */
 static size_t
-pass_headers(const struct exchange *x, struct upstream_header *headers, size_t most)
+pass_headers(const struct serve_job *j, struct upstream_header *headers, size_t most)
 {
 	static const struct {
 		const char *variable, *header;
+		bool anthropic; /* no other API knows it */
 	} allowed[] = {
-	    {"HTTP_OPENAI_BETA", "OpenAI-Beta"}, {"HTTP_IDEMPOTENCY_KEY", "Idempotency-Key"}};
+	    {"HTTP_OPENAI_BETA", "OpenAI-Beta", false},
+	    {"HTTP_IDEMPOTENCY_KEY", "Idempotency-Key", false},
+	    {"HTTP_ANTHROPIC_VERSION", "anthropic-version", true},
+	    {"HTTP_ANTHROPIC_BETA", "anthropic-beta", true},
+	};
+	bool messages = j->convert.way.channel->wire == WIRE_MESSAGES, versioned = false;
 	size_t n = 0;
 
-	for (size_t i = 0; i < NELEM(allowed) && n < most; i++) {
-		struct span value = exchange_param(x, allowed[i].variable);
+	for (size_t i = 0; i < NELEM(allowed) && n + 1 < most && j->convert.way.same; i++) {
+		struct span value = exchange_param(j->x, allowed[i].variable);
 
-		if (value.n > 0)
-			headers[n++] = (struct upstream_header){allowed[i].header, value};
+		if (value.n == 0 || (allowed[i].anthropic && !messages))
+			continue;
+		headers[n++] = (struct upstream_header){allowed[i].header, value};
+		versioned |= text_is(text_span(allowed[i].header), "anthropic-version");
 	}
+	if (messages && !versioned)
+		headers[n++] = (struct upstream_header){"anthropic-version", SPAN(VERSION)};
 	return n;
-}
-
-/* The bytes for the upstream: the client's, with only the edited values replaced. */
-static struct span
-edited_body(struct serve_job *j, struct span model)
-{
-	struct edit edits[2];
-	struct buf *out;
-	size_t n = 0;
-
-	if (j->rq.model.n > 0 && !text_equal(model, j->rq.model))
-		edits[n++] = edit_model(j->s->arena, &j->rq.read, model);
-	if (j->rq.stream && j->rq.endpoint->dialect->usage_option &&
-	    !j->walk.channel->quirks.no_stream_options && edit_usage(&j->rq.read, &edits[n]))
-		n++;
-	if (n == 0)
-		return j->rq.read.body;
-	out = arena_buf(j->s->arena, j->rq.read.body.n + model.n * 6 + 256);
-	edit_apply(j->rq.read.body, edits, n, out);
-	return buf_text(out);
 }
 
 /* The connection broke before the request was out: nobody has seen it, so it is sent once more, to the same account. */
@@ -127,22 +118,26 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 {
 	const struct conf_account *account = &j->walk.channel->accounts[lease->account];
 	struct span model = text_span(j->walk.wish.model);
-	struct upstream_header headers[4];
+	const struct convert_way *way = &j->convert.way;
+	struct upstream_header headers[6];
 	struct upstream_call call = {
 	    .channel = j->walk.channel,
 	    .account = account,
-	    .path = j->rq.endpoint->dialect->path,
-	    .body = edited_body(j, model),
-	    .stream = j->rq.stream,
+	    .path = way->dialect->path,
+	    .model = model,
+	    .body = way->body,
+	    .stream = way->stream,
 	    .headers = headers,
-	    .nheaders = pass_headers(j->x, headers, NELEM(headers)),
+	    .nheaders = pass_headers(j, headers, NELEM(headers)),
 	};
 	struct forward_task task = {
 	    .up = j->s->up,
 	    .arena = j->s->arena,
 	    .conf = j->s->conf,
 	    .call = &call,
-	    .dialect = j->rq.endpoint->dialect,
+	    .dialect = way->dialect,
+	    .convert = &j->convert,
+	    .stream = j->rq.stream,
 	    .respond = &j->respond,
 	    .watch = j->s->watch,
 	    .model = model,
@@ -156,6 +151,7 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	j->respond.channel = j->walk.channel->name;
 	j->respond.account = account->id;
 	j->respond.model = model;
+	j->respond.dropped = way->dropped;
 	walk_tried(&j->walk, lease);
 	forward_send(&task, &j->walk.outcome);
 	if (may_resend(j))

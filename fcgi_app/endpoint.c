@@ -1,19 +1,28 @@
 #include "endpoint.h"
 
 static const struct endpoint table[] = {
-    {"/v1/chat/completions", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
-        &dialect_chat},
+    {"/v1/chat/completions", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_chat,
+        FORM_CHAT, true},
+    {"/v1/messages", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_messages,
+        FORM_MESSAGES, true},
+    {"/v1/messages/count_tokens", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
+        &dialect_count_tokens, FORM_MESSAGES, false},
+    {"/v1/responses", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_responses,
+        FORM_RESPONSES, true},
     {"/v1/completions", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
-        &dialect_completions},
-    {"/v1/embeddings", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
-        &dialect_embeddings},
+        &dialect_completions, FORM_CHAT, false},
+    {"/v1/embeddings", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_embeddings,
+        FORM_CHAT, false},
     {"/v1/moderations", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
-        &dialect_moderations},
-    {"/v1/models", true, ENDPOINT_GET, ENDPOINT_CLIENT, ENDPOINT_MODELS, &dialect_chat},
+        &dialect_moderations, FORM_CHAT, false},
+    {"/v1/models", true, ENDPOINT_GET, ENDPOINT_CLIENT, ENDPOINT_MODELS, &dialect_chat, FORM_CHAT,
+        false},
     {"/v1/doctor", false, ENDPOINT_GET | ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_DOCTOR,
-        &dialect_chat},
-    {"/healthz", false, ENDPOINT_GET, ENDPOINT_ANYONE, ENDPOINT_HEALTHZ, &dialect_chat},
-    {"/status", false, ENDPOINT_GET, ENDPOINT_ADMIN, ENDPOINT_STATUS, &dialect_chat},
+        &dialect_chat, FORM_CHAT, false},
+    {"/healthz", false, ENDPOINT_GET, ENDPOINT_ANYONE, ENDPOINT_HEALTHZ, &dialect_chat, FORM_CHAT,
+        false},
+    {"/status", false, ENDPOINT_GET, ENDPOINT_ADMIN, ENDPOINT_STATUS, &dialect_chat, FORM_CHAT,
+        false},
 };
 
 const struct endpoint *

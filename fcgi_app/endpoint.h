@@ -7,6 +7,7 @@
 #define ENDPOINT_H
 
 #include "dialect/dialect.h"
+#include "dialect/form.h"
 #include "path.h"
 
 enum endpoint_who { ENDPOINT_ANYONE, ENDPOINT_CLIENT, ENDPOINT_ADMIN };
@@ -28,6 +29,8 @@ struct endpoint {
 	enum endpoint_who who;
 	enum endpoint_work work;
 	const struct dialect *dialect; /* of what is forwarded, and of error documents */
+	enum form_wire wire;           /* of that */
+	bool converts;                 /* channels of the other wires can serve it, too */
 };
 
 /* The row for a route, or NULL. */

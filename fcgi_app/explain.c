@@ -45,6 +45,18 @@ result_name(enum pick_result result)
 }
 
 static const char *
+wire_name(enum provider_wire wire)
+{
+	static const char *const names[] = {
+	    [WIRE_CHAT] = "chat",
+	    [WIRE_MESSAGES] = "messages",
+	    [WIRE_RESPONSES] = "responses",
+	};
+
+	return names[wire];
+}
+
+static const char *
 pass_name(enum plan_pass pass)
 {
 	static const char *const names[] = {
@@ -319,6 +331,7 @@ put_chain(struct job *job)
 
 		emit_object(e, NULL);
 		emit_text(e, "channel", plan->conf->channels[channel].name);
+		emit_z(e, "wire", wire_name(plan->conf->channels[channel].wire));
 		if (pass == PLAN_GOES)
 			emit_text(e, "model", model);
 		else

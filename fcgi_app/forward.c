@@ -52,8 +52,8 @@ on_header(struct span line, void *arg)
 	reset_keep(&t->headers, name, value, t->task->wall());
 }
 
-static void
-relay(struct transfer *t, struct span raw)
+void
+forward_relay(struct transfer *t, struct span raw)
 {
 	struct span clean = redact_apply(&t->redact, t->scratch, raw);
 
@@ -77,45 +77,53 @@ commit(struct transfer *t)
 	t->task->respond->upstream_id = t->out->upstream_id;
 	respond_head(t->task->respond, &head);
 	if (t->held->n > 0)
-		relay(t, buf_text(t->held));
+		forward_relay(t, buf_text(t->held));
 	buf_release(t->held);
 	t->task->respond->committed = true;
 	t->dirty = true;
 }
 
-static void
-hold(struct transfer *t, struct span raw)
+void
+forward_hold(struct transfer *t, struct span raw)
 {
+	if (t->gathers)
+		return;
 	if (forward_committed(t)) {
-		relay(t, raw);
+		forward_relay(t, raw);
 		return;
 	}
 	buf_span(t->held, raw);
 	if (t->held->over) { /* more preamble than can be held: give it out */
 		t->held->over = false;
 		commit(t);
-		relay(t, raw);
+		forward_relay(t, raw);
 	}
 }
 
-static void
-pass(struct transfer *t, struct span raw)
+void
+forward_pass(struct transfer *t, struct span raw)
 {
-	if (!forward_committed(t)) {
+	if (t->out->first_content.v == 0)
 		t->out->first_content = t->task->clock();
+	if (t->gathers)
+		return;
+	if (!forward_committed(t))
 		commit(t);
-	}
-	relay(t, raw);
+	forward_relay(t, raw);
 }
 
 /* What the client takes for an error: another shape would look to it like a clean end. */
 static bool
-has_own_shape(struct span data)
+has_own_shape(const struct transfer *t, const struct sse_event *event)
 {
 	static const char *const path = "error";
 	struct scan_value error;
 
-	return scan_pick(data, &path, &error, 1, NULL) == ERR_OK &&
+	if (t->flow != NULL)
+		return false;
+	if (t->task->convert != NULL)
+		return convert_error_is_own(t->task->convert, event);
+	return scan_pick(event->data, &path, &error, 1, NULL) == ERR_OK &&
 	       (error.type == SCAN_OBJECT || error.type == SCAN_STRING);
 }
 
@@ -127,20 +135,23 @@ on_error_event(struct transfer *t, const struct sse_event *event)
 	buf_add(t->error_event, event->data.p, n);
 	t->stop = STOP_ERROR;
 	/* the API's own shape passes as it came; another one is put into ours when the stream is ended */
-	if (forward_committed(t) && has_own_shape(event->data)) {
-		relay(t, event->raw);
+	if (forward_committed(t) && has_own_shape(t, event)) {
+		forward_relay(t, event->raw);
 		t->error_relayed = true;
 	}
 }
 
 static void
-on_end_event(struct transfer *t, struct span raw)
+on_end_event(struct transfer *t, const struct sse_event *event)
 {
 	if (!forward_committed(t) && !t->out->tap.content && !t->out->tap.finished) {
 		t->stop = STOP_EMPTY;
 		return;
 	}
-	pass(t, raw);
+	if (t->flow != NULL)
+		forward_event(t, event, PART_END);
+	else
+		forward_pass(t, event->raw);
 	t->out->tap.ended = true;
 	t->stop = STOP_END;
 }
@@ -148,19 +159,30 @@ on_end_event(struct transfer *t, struct span raw)
 static void
 on_event(struct transfer *t, const struct sse_event *event)
 {
+	unsigned invalid = t->out->tap.invalid;
 	enum dialect_part part = t->task->dialect->event(event, &t->out->tap);
 
+	if (t->flow != NULL && t->out->tap.invalid > invalid) {
+		t->stop = STOP_GRAMMAR;
+		return;
+	}
+	if (t->flow != NULL && part != PART_ERROR && part != PART_END) {
+		forward_event(t, event, part);
+		return;
+	}
+	if (t->flow == NULL && t->task->convert != NULL)
+		convert_error_note(t->task->convert, &t->trail, event);
 	switch (part) {
 	case PART_NOTHING:
-	case PART_PREAMBLE: hold(t, event->raw); break;
+	case PART_PREAMBLE: forward_hold(t, event->raw); break;
 	case PART_CONTENT:
-	case PART_FINISH: pass(t, event->raw); break;
+	case PART_FINISH: forward_pass(t, event->raw); break;
 	case PART_USAGE:
 		if (t->task->wants_usage)
-			hold(t, event->raw);
+			forward_hold(t, event->raw);
 		break;
 	case PART_ERROR: on_error_event(t, event); break;
-	case PART_END: on_end_event(t, event->raw); break;
+	case PART_END: on_end_event(t, event); break;
 	}
 }
 
@@ -182,16 +204,42 @@ feed_events(struct transfer *t, struct span bytes)
 		t->stop = STOP_CLIENT;
 }
 
-/* JSON and HTML start differently from events, whatever the Content-Type says. Before these bytes only blanks came. */
+/* Where no stream was asked for, only what is surely one is taken for it. MODE_OPEN: the next byte may tell. */
 static enum mode
-mode_of(const struct transfer *t, struct span bytes)
+unasked_mode(const struct transfer *t, struct span text)
 {
-	struct span text = text_trim(bytes);
+	static const char *const starts[] = {
+	    "data:", "event:", "id:", "retry:", ":", "\xef\xbb\xbf"};
 
-	if (!t->task->call->stream || !forward_is_success(t))
+	if (!forward_converts(t))
 		return MODE_PLAIN;
+	for (size_t i = 0; i < NELEM(starts); i++) {
+		struct span start = text_span(starts[i]);
+		size_t n = text.n < start.n ? text.n : start.n;
+
+		if (memcmp(text.p, start.p, n) == 0)
+			return n == start.n ? MODE_EVENTS : MODE_OPEN;
+	}
+	return MODE_PLAIN;
+}
+
+/* JSON and HTML start differently from events, whatever the Content-Type says. */
+static enum mode
+mode_of(struct transfer *t)
+{
+	struct span text = text_from(buf_text(t->body), t->blanks);
+
+	if (!forward_is_success(t))
+		return MODE_PLAIN;
+	while (text.n > 0 &&
+	       (text.p[0] == ' ' || text.p[0] == '\t' || text.p[0] == '\r' || text.p[0] == '\n')) {
+		t->blanks++;
+		text = text_from(text, 1);
+	}
 	if (text.n == 0)
 		return MODE_OPEN;
+	if (!t->task->call->stream)
+		return unasked_mode(t, text);
 	return text.p[0] == '{' || text.p[0] == '[' || text.p[0] == '<' ? MODE_PLAIN : MODE_EVENTS;
 }
 
@@ -219,8 +267,9 @@ on_body(struct span bytes, void *arg)
 		t->out->first_byte = t->last_byte;
 	if (t->mode == MODE_OPEN) {
 		gather(t, bytes);
-		t->mode = mode_of(t, bytes);
+		t->mode = mode_of(t);
 		if (t->mode == MODE_EVENTS) {
+			forward_begin_flow(t);
 			feed_events(t, buf_text(t->body));
 			buf_clear(t->body);
 		}
@@ -253,7 +302,7 @@ until_timeout(struct transfer *t, struct mono_ms now)
 	left = t->policy->upstream.idle_timeout_ms - now.v;
 	/* an error is short: one that only trickles must not keep the client from the next account */
 	left += forward_is_success(t) ? t->last_byte.v : t->out->first_byte.v;
-	if (!t->task->call->stream || forward_committed(t))
+	if (!t->task->call->stream || t->out->first_content.v != 0 || forward_committed(t))
 		return left;
 	content = t->out->started.v + t->policy->upstream.first_content_timeout_ms - now.v;
 	if (content < left) {
@@ -378,6 +427,8 @@ transfer_init(struct transfer *t, const struct forward_task *task, struct forwar
 	t->scratch = arena_new(max * 4 + 65536);
 	t->body = arena_buf(task->arena, max);
 	t->held = arena_buf(task->arena, HELD_MAX);
+	t->made = arena_buf(task->arena, max * 8 + HELD_MAX);
+	t->trail = (struct convert_error_trail){.sequence = -1, .id = {"", 0}};
 	t->error_event = arena_buf(task->arena, ERROR_BODY_MAX);
 	redact_init(&t->redact, task->arena, &task->call->account->key);
 	sse_init(&t->sse, max);
@@ -403,10 +454,12 @@ forward_send(const struct forward_task *task, struct forward_outcome *outcome_ou
 	outcome_out->connected = end.connected;
 	take_last(&t);
 	forward_conclude(&t, &end);
+	forward_end_flow(&t);
 	forward_close(&t);
 	outcome_out->body = outcome_out->finding.verdict == VERDICT_OK
 	                        ? redact_apply(&t.redact, task->arena, buf_text(t.body))
 	                        : redact_all(task->conf, task->arena, buf_text(t.body));
+	forward_convert_body(&t);
 	outcome_out->ended = task->clock();
 	sse_release(&t.sse);
 	arena_free(&t.scratch);

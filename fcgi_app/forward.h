@@ -4,6 +4,7 @@
  * A stream is held back until its first content (at most 1 MiB of preamble): until then a failure leaves the client
  * untouched and another account may be asked. From then on whole events are relayed as they came, with a comment line
  * as heartbeat while the upstream is silent. A plain answer, and every error body, is gathered and not relayed here.
+ * What the channel says in another API, or in another shape than the client wants, goes through convert_flow.
  *
  * Ends      the terminal event ends a stream even if the upstream keeps the line open; a stream without one but with a
  *           finish reason gets the end marker; anything else after the commit ends in an error event
@@ -14,6 +15,7 @@
 #ifndef FORWARD_H
 #define FORWARD_H
 
+#include "convert.h"
 #include "redact.h"
 #include "respond.h"
 #include "upstream.h"
@@ -23,7 +25,9 @@ struct forward_task {
 	struct arena *arena;
 	const struct conf *conf;          /* for its keys: none may reach the client */
 	const struct upstream_call *call; /* callbacks are filled in here */
-	const struct dialect *dialect;
+	const struct dialect *dialect;    /* the channel's */
+	const struct convert *convert;    /* NULL: what comes is passed, whatever it is */
+	bool stream; /* the client wants one; `call` tells what the channel is asked for */
 	struct respond *respond;
 	struct watch *watch;
 	struct span model; /* as sent */
@@ -39,7 +43,8 @@ struct forward_outcome {
 	struct dialect_tap tap;
 	int status; /* of the upstream, 0 = none */
 	struct span content_type;
-	struct span body; /* plain answer or error body, redacted */
+	struct span body; /* plain answer, as the client is to get it, or error body; redacted */
+	bool whole;       /* the body is an answer that was converted or gathered: it is JSON */
 	struct span upstream_id;
 	struct span retry_after; /* as the upstream sent it */
 	struct mono_ms started, first_byte, first_content, ended;

@@ -4,7 +4,8 @@ static bool
 stream_is_whole(const struct transfer *t)
 {
 	return t->mode == MODE_EVENTS && (t->out->tap.ended || t->out->tap.finished) &&
-	       t->stop != STOP_ERROR && t->stop != STOP_EMPTY;
+	       t->stop != STOP_ERROR && t->stop != STOP_EMPTY && t->stop != STOP_GRAMMAR &&
+	       (t->stop != STOP_TOO_BIG || t->flow == NULL);
 }
 
 static bool
@@ -12,7 +13,7 @@ is_answer(struct transfer *t)
 {
 	if (!forward_is_success(t) || t->out->transport != TRANSPORT_OK)
 		return false;
-	if (t->task->call->stream)
+	if (t->mode == MODE_EVENTS || (t->task->call->stream && !forward_converts(t)))
 		return false; /* an object where a stream was asked for */
 	return t->task->dialect->answer(buf_text(t->body), &t->out->tap);
 }
@@ -61,6 +62,7 @@ own_words(const struct transfer *t, const struct upstream_end *end)
 	case STOP_EMPTY: return SPAN("the answer is empty");
 	case STOP_TOO_BIG: return SPAN("the answer is too large");
 	case STOP_TIMEOUT: return text_span(t->timeout_text);
+	case STOP_GRAMMAR: return SPAN("the upstream broke its own grammar");
 	case STOP_END:
 	case STOP_ERROR:
 	case STOP_CLIENT:
@@ -89,6 +91,7 @@ forward_conclude(struct transfer *t, const struct upstream_end *end)
 		found(t, VERDICT_NETWORK, "timeout", t->timeout_text);
 		return;
 	case STOP_TOO_BIG: t->out->transport = TRANSPORT_TOO_BIG; break;
+	case STOP_GRAMMAR:
 	case STOP_EMPTY: t->out->transport = TRANSPORT_TRUNCATED; break;
 	case STOP_ERROR: t->out->transport = TRANSPORT_OK; break;
 	case STOP_END:
@@ -108,15 +111,26 @@ forward_conclude(struct transfer *t, const struct upstream_end *end)
 }
 
 static void
-end_in_error(const struct transfer *t)
+end_in_error(struct transfer *t)
 {
 	const struct classify_finding *f = &t->out->finding;
 	int status = t->out->stopped ? 503 : verdict_table[f->verdict].status;
 	struct span message =
 	    text_span(f->message[0] != '\0' ? f->message : "the upstream broke off the answer");
 
-	respond_error_event(t->task->respond, status > 0 ? status : 502,
-	    f->code[0] != '\0' ? f->code : "upstream_error", message);
+	const char *code = f->code[0] != '\0' ? f->code : "upstream_error";
+
+	status = status > 0 ? status : 502;
+	if (t->task->convert == NULL) {
+		respond_error_event(t->task->respond, status, code, message);
+		return;
+	}
+	buf_clear(t->made);
+	if (t->flow != NULL)
+		convert_flow_error(t->flow, status, code, message, t->made);
+	else
+		convert_error_event(t->task->convert, &t->trail, status, code, message, t->made);
+	respond_bytes(t->task->respond, buf_text(t->made));
 }
 
 void
@@ -131,6 +145,6 @@ forward_close(struct transfer *t)
 		respond_bytes(r, SPAN("\n\n"));
 	if (verdict != VERDICT_OK && !t->error_relayed)
 		end_in_error(t);
-	else if (verdict == VERDICT_OK && !t->out->tap.ended)
+	else if (verdict == VERDICT_OK && !t->out->tap.ended && t->flow == NULL)
 		respond_bytes(r, text_span(t->task->dialect->end_marker));
 }

@@ -6,6 +6,9 @@
 
 #include "forward.h"
 
+#include "convert_error.h"
+#include "convert_flow.h"
+
 #define ERROR_BODY_MAX 65536         /* of it is classified */
 #define ERROR_KEEP_MAX (1024 * 1024) /* of it goes to the client; what is longer is cut off */
 
@@ -25,6 +28,7 @@ enum stop {
 	STOP_DRAIN,
 	STOP_TIMEOUT,
 	STOP_TOO_BIG,
+	STOP_GRAMMAR, /* what cannot be read cannot be converted */
 };
 
 struct transfer {
@@ -38,6 +42,11 @@ struct transfer {
 	struct buf *held;
 	struct buf *error_event; /* data of an in-band error */
 	struct reset_headers headers;
+	struct convert_flow *flow; /* NULL: events pass as they are */
+	bool gathers;              /* ... and the client wants a plain answer */
+	struct buf *made;          /* by one call of the flow */
+	struct convert_error_trail trail;
+	size_t blanks; /* before the first byte that tells */
 	enum mode mode;
 	enum stop stop;
 	bool in_block;        /* behind a status line, before the empty line */
@@ -56,11 +65,32 @@ forward_committed(const struct transfer *t)
 	return t->task->respond->committed;
 }
 
+/* Can an answer be put into another shape or API? */
+static inline bool
+forward_converts(const struct transfer *t)
+{
+	return t->task->convert != NULL && t->task->convert->rq->endpoint->converts;
+}
+
 static inline bool
 forward_is_success(const struct transfer *t)
 {
 	return t->out->status >= 200 && t->out->status < 300;
 }
+
+/* Bytes for the client: held back until the first content, or on their way with it. */
+void forward_relay(struct transfer *t, struct span bytes);
+void forward_hold(struct transfer *t, struct span bytes);
+void forward_pass(struct transfer *t, struct span bytes);
+
+/* forward_convert.c: is there anything to convert in a stream? */
+void forward_begin_flow(struct transfer *t);
+/* An event through the flow; `part` is what the channel's dialect finds in it. */
+void forward_event(struct transfer *t, const struct sse_event *event, enum dialect_part part);
+/* What the flow still owes. It was whole. */
+void forward_end_flow(struct transfer *t);
+/* A whole answer in another shape or API than the client wants. */
+void forward_convert_body(struct transfer *t);
 
 /* Find out what the whole was: verdict, message, reset. */
 void forward_conclude(struct transfer *t, const struct upstream_end *end);

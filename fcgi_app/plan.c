@@ -32,7 +32,7 @@ is_repeated(const struct conf *conf, size_t first, size_t i)
 static bool
 speaks(const struct conf *conf, size_t channel, unsigned wires)
 {
-	return (PLAN_WIRE(conf->channels[channel].wire) & wires) != 0;
+	return (ROUTE_WIRE(conf->channels[channel].wire) & wires) != 0;
 }
 
 /* What a fallback channel calls this model. False: it does not serve it. */
@@ -98,6 +98,19 @@ plan_next(struct plan *plan, const enum breaker_answer *answers)
 	plan->channel = channel_at(plan->conf, plan->first.channel, step - 1);
 	plan->model = model;
 	return true;
+}
+
+int64_t
+plan_max_output(const struct plan *plan)
+{
+	const struct conf_model *entry = plan->first.entry;
+
+	for (size_t i = 0; entry != NULL && i < entry->ntargets; i++)
+		if (entry->targets[i].channel == plan->channel &&
+		    text_equal(entry->targets[i].model, plan->model))
+			return entry->targets[i].max_output;
+	entry = conf_model(plan->conf, plan->model);
+	return entry == NULL ? 0 : entry->max_output;
 }
 
 bool

@@ -18,12 +18,10 @@
 
 #include "store/breaker.h"
 
-#define PLAN_WIRE(wire) (1U << (wire)) /* of enum provider_wire */
-
 struct plan {
 	const struct conf *conf;
 	struct route first;
-	unsigned wires; /* PLAN_WIRE bits that the request can use */
+	unsigned wires; /* ROUTE_WIRE bits that the request can use */
 	size_t
 	    step; /* how far it looked: 0 nowhere, 1 the first channel, 1 + i the i-th fallback */
 	size_t visited;    /* channels that plan_next() gave */
@@ -48,6 +46,9 @@ enum plan_pass {
 /* *channel_out and, where it goes, *model_out. */
 enum plan_pass plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t step,
     size_t *channel_out, struct span *model_out);
+
+/* Tokens that the model may write there at most; 0 = unknown. */
+int64_t plan_max_output(const struct plan *plan);
 
 /* Would plan_next() find one? */
 bool plan_more(const struct plan *plan, const enum breaker_answer *answers);

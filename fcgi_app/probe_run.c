@@ -337,6 +337,7 @@ ask(struct serve *s, const struct target *t, struct classify_finding *finding)
 	    .channel = channel,
 	    .account = &channel->accounts[t->account],
 	    .path = t->way == PROBE_CHAT ? probe_chat_path(channel) : "/models",
+	    .model = text_span(t->model),
 	    .get = t->way != PROBE_CHAT,
 	    .stream = t->way == PROBE_CHAT && channel->quirks.force_stream,
 	    .headers = version,

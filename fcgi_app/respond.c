@@ -52,13 +52,15 @@ head_names(const struct respond *r, struct buf *b)
 	header(b, "X-Sluice-Model", r->model);
 	number(b, "X-Sluice-Attempts", r->attempts);
 	header(b, "X-Upstream-Request-Id", r->upstream_id);
+	header(b, "X-Sluice-Dropped", r->dropped);
 	if (r->origin.n > 0) {
 		header(b, "Access-Control-Allow-Origin", r->origin);
 		buf_z(b, "Vary: Origin\r\n");
 		if (r->preflight)
 			buf_z(b, "Access-Control-Allow-Methods: GET, POST, OPTIONS\r\n"
 			         "Access-Control-Allow-Headers: Authorization, Content-Type, "
-			         "X-Api-Key, X-Request-Id, X-Session-Id\r\n"
+			         "X-Api-Key, X-Request-Id, X-Session-Id, Anthropic-Version, "
+			         "Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access\r\n"
 			         "Access-Control-Max-Age: 600\r\n");
 	}
 }
@@ -143,9 +145,8 @@ respond_error(struct respond *r, const struct respond_error *error)
 	    .no_retry = error->no_retry,
 	    .allow = error->allow,
 	};
-	const char *type = error->type != NULL ? error->type : dialect_error_type(error->status);
 
-	r->dialect->error_body(b, error->status, type, error->code, error->message);
+	r->dialect->error_body(b, error->status, error->type, error->code, error->message);
 	respond_whole(r, &head, buf_text(b));
 }
 
@@ -154,6 +155,6 @@ respond_error_event(struct respond *r, int status, const char *code, struct span
 {
 	struct buf *b = arena_buf(r->arena, ERROR_MAX);
 
-	r->dialect->error_event(b, status, dialect_error_type(status), code, message);
+	r->dialect->error_event(b, status, NULL, code, message);
 	respond_bytes(r, buf_text(b));
 }

@@ -27,6 +27,7 @@ struct respond {
 	uint64_t bytes;
 	/* the attempt that serves; empty before any was made */
 	struct span channel, account, model, upstream_id;
+	struct span dropped; /* X-Sluice-Dropped */
 	unsigned attempts;
 };
 

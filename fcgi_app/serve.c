@@ -56,10 +56,33 @@ look_at_chain(struct serve_job *j)
 	walk_aim(w);
 }
 
+/* Put the request into the API of the walk's present channel. */
+static enum err
+aim(struct serve_job *j, struct why *why)
+{
+	const struct walk *w = &j->walk;
+	struct convert_target target = {
+	    .channel = w->channel,
+	    .model = w->plan.model,
+	    .max_output = plan_max_output(&w->plan),
+	};
+
+	return convert_aim(&j->convert, &target, why);
+}
+
+/* Channels whose API cannot say what this request asks for are passed over. */
 static bool
 next_channel(struct serve_job *j)
 {
-	return walk_next_channel(&j->walk, j->s->arena);
+	struct why why;
+
+	while (walk_next_channel(&j->walk, j->s->arena)) {
+		if (aim(j, &why) == ERR_OK)
+			return true;
+		if (j->convert.state == CONVERT_UNREADABLE)
+			j->walk.plan.wires &= ROUTE_WIRE(j->rq.endpoint->wire);
+	}
+	return false;
 }
 
 static bool
@@ -201,9 +224,17 @@ estimate_tokens(const struct request *rq)
 	int64_t most = 0;
 
 	if (!scan_i64(&rq->read.max_completion_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&rq->read.max_tokens, 0, INT32_MAX, &most))
+	    !scan_i64(&rq->read.max_tokens, 0, INT32_MAX, &most) &&
+	    !scan_i64(&rq->read.max_output_tokens, 0, INT32_MAX, &most))
 		most = 0;
 	return (uint64_t)(most + dialect_guess_tokens(rq->read.body.n));
+}
+
+/* Who can serve it: conversations are converted, all else goes to its own API. */
+static unsigned
+wires_of(const struct serve_job *j)
+{
+	return j->rq.endpoint->converts ? ROUTE_WIRES_ALL : ROUTE_WIRE(j->rq.endpoint->wire);
 }
 
 static void
@@ -213,7 +244,8 @@ begin_walk(struct serve_job *j, const struct route *route)
 	struct session_key *key = arena_alloc(j->s->arena, sizeof *key);
 	struct walk *w = &j->walk;
 
-	walk_begin(w, j->s->pool, route, PLAN_WIRE(WIRE_CHAT), j->s->arena);
+	walk_begin(w, j->s->pool, route, wires_of(j), j->s->arena);
+	convert_begin(&j->convert, j->s->arena, &j->rq, clock_wall().v / 1000);
 	w->wish.realm = realm_of(j, route);
 	w->wish.tokens = estimate_tokens(&j->rq);
 	if (j->s->conf->sticky.enabled && j->s->has_secret) {
@@ -243,13 +275,17 @@ forward(struct serve_job *j)
 	struct route route;
 	enum round round;
 
-	if (!route_find(j->s->conf, j->rq.model, WIRE_CHAT, &route)) {
+	if (!route_find(j->s->conf, j->rq.model, wires_of(j), &route)) {
 		answer_refuse(j, 404, "model_not_found",
 		    arena_print(j->s->arena, "no channel serves the model '%.*s'",
 		        (int)(j->rq.model.n < 128 ? j->rq.model.n : 128), j->rq.model.p));
 		return;
 	}
 	begin_walk(j, &route);
+	if (aim(j, &why) != ERR_OK) {
+		answer_refuse(j, 400, "invalid_request_error", why.text);
+		return;
+	}
 	if (j->explain) {
 		answer_explain(j);
 		return;

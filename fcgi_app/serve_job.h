@@ -4,6 +4,7 @@
 #ifndef SERVE_JOB_H
 #define SERVE_JOB_H
 
+#include "convert.h"
 #include "record.h"
 #include "request.h"
 #include "serve.h"
@@ -16,7 +17,8 @@ struct serve_job {
 	struct respond respond;
 	struct record record;
 	struct walk walk;
-	bool explain; /* an admin asks what would happen: nothing is to happen */
+	struct convert convert; /* aimed at the walk's present channel */
+	bool explain;           /* an admin asks what would happen: nothing is to happen */
 };
 
 /* xorshift64*: spreads picks and back-offs, guards nothing. */

@@ -1,5 +1,7 @@
 #include "upstream.h"
 
+#include "address.h"
+#include "beta.h"
 #include "resolve.h"
 
 #include <curl/curl.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define BETA "anthropic-beta"
 #define SMALL_BODY 65536 /* libcurl sends a smaller one together with its headers */
 
 struct upstream {
@@ -112,7 +115,7 @@ set_once(struct upstream *up)
 	SET(up, CURLOPT_NOSIGNAL, 1L);
 	SET(up, CURLOPT_FOLLOWLOCATION, 0L);
 	SET(up, CURLOPT_PROTOCOLS_STR, "http,https");
-	SET(up, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	SET(up, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
 	SET(up, CURLOPT_ACCEPT_ENCODING, "identity");
 	SET(up, CURLOPT_QUICK_EXIT, 1L);
 	SET(up, CURLOPT_ERRORBUFFER, up->error);
@@ -195,14 +198,42 @@ add_header(struct upstream *up, struct arena *arena, const char *name, struct sp
 		die("no memory");
 }
 
+static bool
+account_has(const struct conf_account *account, const char *name)
+{
+	for (size_t i = 0; account != NULL && i < account->nheaders; i++)
+		if (text_is_fold(account->headers[i].name, name))
+			return true;
+	return false;
+}
+
+/* A token of a person's login, which Anthropic takes in another header than a key. */
+static bool
+is_oauth(const struct upstream_call *call)
+{
+	return call->account != NULL && call->channel->provider->auth == AUTH_X_API_KEY &&
+	       text_starts(secret_reveal(&call->account->key), "sk-ant-oat");
+}
+
+static enum provider_auth
+auth_of(const struct upstream_call *call, struct span key)
+{
+	enum provider_auth auth = call->channel->provider->auth;
+
+	if (is_oauth(call) || (auth == AUTH_API_KEY && text_starts(key, "eyJ")))
+		return AUTH_BEARER;
+	return auth;
+}
+
 static void
 add_credential(struct upstream *up, struct arena *arena, const struct upstream_call *call)
 {
 	struct span key = secret_reveal(&call->account->key);
 
-	if (key.n == 0)
+	if (key.n == 0 || account_has(call->account, "Authorization") ||
+	    account_has(call->account, "x-api-key") || account_has(call->account, "api-key"))
 		return;
-	switch (call->channel->provider->auth) {
+	switch (auth_of(call, key)) {
 	case AUTH_BEARER:
 		key = text_span(arena_join(arena, (struct span[]){SPAN("Bearer "), key}, 2));
 		add_header(up, arena, "Authorization", key);
@@ -210,6 +241,27 @@ add_credential(struct upstream *up, struct arena *arena, const struct upstream_c
 	case AUTH_X_API_KEY: add_header(up, arena, "x-api-key", key); break;
 	case AUTH_API_KEY: add_header(up, arena, "api-key", key); break;
 	}
+}
+
+/* The client's flags, the account's, and the one that a token needs: one line. */
+static void
+add_betas(struct upstream *up, struct arena *arena, const struct upstream_call *call)
+{
+	size_t most = call->nheaders + (call->account != NULL ? call->account->nheaders : 0) + 1,
+	       n = 0;
+	struct span *lists = arena_alloc(arena, most * sizeof *lists), merged;
+
+	for (size_t i = 0; i < call->nheaders; i++)
+		if (text_is_fold(text_span(call->headers[i].name), BETA))
+			lists[n++] = call->headers[i].value;
+	for (size_t i = 0; call->account != NULL && i < call->account->nheaders; i++)
+		if (text_is_fold(call->account->headers[i].name, BETA))
+			lists[n++] = call->account->headers[i].value;
+	if (is_oauth(call))
+		lists[n++] = SPAN(BETA_OAUTH);
+	merged = beta_merge(arena, lists, n);
+	if (merged.n > 0)
+		add_header(up, arena, BETA, merged);
 }
 
 static void
@@ -224,12 +276,16 @@ set_headers(struct upstream *up, struct arena *arena, const struct upstream_call
 	if (call->account != NULL)
 		add_credential(up, arena, call);
 	for (size_t i = 0; i < call->nheaders; i++)
-		add_header(up, arena, call->headers[i].name, call->headers[i].value);
+		if (!text_is_fold(text_span(call->headers[i].name), BETA) &&
+		    !account_has(call->account, call->headers[i].name))
+			add_header(up, arena, call->headers[i].name, call->headers[i].value);
 	for (size_t i = 0; call->account != NULL && i < call->account->nheaders; i++) {
 		const struct conf_header *h = &call->account->headers[i];
 
-		add_header(up, arena, arena_z(arena, h->name), h->value);
+		if (!text_is_fold(h->name, BETA))
+			add_header(up, arena, arena_z(arena, h->name), h->value);
 	}
+	add_betas(up, arena, call);
 	up->headers = curl_slist_append(up->headers, "Expect:");
 	SET(up, CURLOPT_HTTPHEADER, up->headers);
 }
@@ -253,10 +309,8 @@ upstream_begin(
 	struct span proxy = call->account != NULL && call->account->proxy.n > 0
 	                        ? call->account->proxy
 	                        : policy->upstream.proxy;
-	char *url = call->url.n > 0
-	                ? arena_z(arena, call->url)
-	                : arena_join(arena,
-	                      (struct span[]){call->channel->base_url, text_span(call->path)}, 2);
+	char *url = call->url.n > 0 ? arena_z(arena, call->url)
+	                            : address_join(arena, call->channel, call->path, call->model);
 
 	if (up->easy == NULL)
 		start(up);
@@ -362,6 +416,8 @@ transport_of(const struct upstream *up, bool answered, bool reused)
 	case CURLE_GOT_NOTHING:
 	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:
+	case CURLE_HTTP2:
+	case CURLE_HTTP2_STREAM:
 		if (answered)
 			return TRANSPORT_TRUNCATED;
 		return reused ? TRANSPORT_REUSED : TRANSPORT_CONNECT;
@@ -390,7 +446,10 @@ upstream_finish(struct upstream *up)
 	end.transport = transport_of(up, status != 0, end.reused);
 	if (up->code != CURLE_OK)
 		snprintf(end.text, sizeof end.text, "%s", curl_easy_strerror(up->code));
+	/* on HTTP/2 libcurl would keep the connection, and tell the host only with the next request */
+	SET(up, CURLOPT_FORBID_REUSE, up->done ? 0L : 1L);
 	curl_multi_remove_handle(up->multi, up->easy);
+	SET(up, CURLOPT_FORBID_REUSE, 0L);
 	curl_slist_free_all(up->headers);
 	up->headers = NULL;
 	if (up->resolved != NULL) {

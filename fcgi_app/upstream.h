@@ -6,7 +6,10 @@
  * itself: no redirect, no proxy from the environment, no Expect, no POST sent twice. A second sending inside libcurl
  * (a kept connection that died) is allowed only while the first was not written whole.
  *
- * Source    SPEC.md section 5; cases.md "libcurl 7.88.1 defaults"
+ * HTTP/2    where the host offers it with TLS
+ * Keys      go as the provider wants them. Anthropic's that begin with "sk-ant-oat", and tokens of Entra (JWT) on
+ *           azure, go as "Authorization: Bearer". An account with a header of its own for that sends no key beside.
+ * Source    SPEC.md section 5; formats.md 0.5, C.1, D.7; cases.md "libcurl 7.88.1 defaults"
  */
 #ifndef UPSTREAM_H
 #define UPSTREAM_H
@@ -25,7 +28,8 @@ struct upstream_header {
 struct upstream_call {
 	const struct conf_channel *channel;
 	const struct conf_account *account;
-	const char *path; /* below base_url */
+	const char *path;  /* below base_url: see address.h */
+	struct span model; /* as sent; in the address of some */
 	/* Of errands only: an address of the operator's own in place of base_url and path; GET, without a body; */
 	struct span url;
 	bool get;
@@ -33,7 +37,8 @@ struct upstream_call {
 	    *policy; /* where channel and account are NULL: no key goes along */
 	struct span body;
 	bool stream;
-	const struct upstream_header *headers; /* of the client, from the allow-list */
+	/* Of the client, from the allow-list; what the account has of its own counts instead. */
+	const struct upstream_header *headers;
 	size_t nheaders;
 	/* One header line of the current block, without its end; a status line starts a new block. */
 	void (*on_header)(struct span line, void *arg);

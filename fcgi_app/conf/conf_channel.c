@@ -45,7 +45,8 @@ read_base_url(struct load *load, const struct tree *node, struct conf_channel *c
 		return;
 	}
 	if (t->type == TREE_STRING && ch->base_url.p != NULL &&
-	    url_check(ch->base_url, URL_BASE, &why) != ERR_OK)
+	    url_check(ch->base_url, ch->provider->id == PROVIDER_AZURE ? URL_CALL : URL_BASE,
+	        &why) != ERR_OK)
 		load_fault(load, t, NULL, "%s", why.text);
 	ch->base_url = url_trim(ch->base_url);
 }

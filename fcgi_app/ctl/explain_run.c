@@ -104,12 +104,12 @@ begin_walk(struct asked *asked)
 	const struct attach *a = asked->attach;
 	struct route route;
 
-	if (!route_find(a->conf, text_span(asked->q->model), WIRE_CHAT, &route)) {
+	if (!route_find(a->conf, text_span(asked->q->model), ROUTE_WIRES_ALL, &route)) {
 		fprintf(asked->ctl->err, "sluicectl: no channel serves the model '%s'\n",
 		    asked->q->model);
 		return false;
 	}
-	walk_begin(&asked->walk, a->pool, &route, PLAN_WIRE(WIRE_CHAT), asked->arena);
+	walk_begin(&asked->walk, a->pool, &route, ROUTE_WIRES_ALL, asked->arena);
 	if (asked->q->realm != NULL)
 		asked->walk.wish.realm = text_span(asked->q->realm);
 	else if (route.entry != NULL)

@@ -77,6 +77,9 @@ extern const struct dialect dialect_chat;
 extern const struct dialect dialect_completions;
 extern const struct dialect dialect_embeddings;
 extern const struct dialect dialect_moderations;
+extern const struct dialect dialect_messages;
+extern const struct dialect dialect_count_tokens;
+extern const struct dialect dialect_responses;
 
 /* The error type that OpenAI's API uses with a status: "invalid_request_error" and the like. */
 const char *dialect_error_type(int status);

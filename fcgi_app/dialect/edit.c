@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define USAGE "\"include_usage\":true"
+#define STREAM "\"stream\":true"
 #define OPTIONS "\"stream_options\":{" USAGE "}"
 
 /* A new first member of an object. `with_comma` is the same text for an object that has others. */
@@ -51,6 +52,18 @@ edit_usage(const struct dialect_request *request, struct edit *edit_out)
 	else
 		*edit_out =
 		    first_member(text_trim(request->body), SPAN(OPTIONS), SPAN(OPTIONS ","));
+	return true;
+}
+
+bool
+edit_stream(const struct dialect_request *request, struct edit *edit_out)
+{
+	if (request->stream.type == SCAN_TRUE)
+		return false;
+	if (request->stream.type != SCAN_ABSENT)
+		*edit_out = (struct edit){request->stream.raw, SPAN("true")};
+	else
+		*edit_out = first_member(text_trim(request->body), SPAN(STREAM), SPAN(STREAM ","));
 	return true;
 }
 

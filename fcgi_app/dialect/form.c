@@ -1,12 +1,15 @@
 #include "dialect/form.h"
 
-#include <openssl/sha.h>
+#include "base/digest.h"
 
 #include <string.h>
 
 #define CHAT_ID_MAX 40
 #define RESPONSES_ID_MAX 64
 #define NAME_HASH_HEX 8
+#define DROPPED_MAX 64 /* they go into one header */
+#define RENAMED_LOOK \
+	64 /* names looked through for the same: a client may call one thousands of times */
 
 /* A list in the arena with one more place; it doubles, so that n entries cost n copies in all. */
 static void *
@@ -65,17 +68,20 @@ form_add_extra(struct arena *arena, struct form *form, struct span name, struct 
 void
 form_drop(struct form_loss *loss, struct arena *arena, struct span name)
 {
+	if (loss->ndropped == DROPPED_MAX)
+		return;
 	for (size_t i = 0; i < loss->ndropped; i++)
 		if (text_equal(loss->dropped[i], name))
 			return;
 	loss->dropped = grow(arena, loss->dropped, loss->ndropped, sizeof *loss->dropped);
-	loss->dropped[loss->ndropped++] = name;
+	loss->dropped[loss->ndropped] = loss->ndropped + 1 == DROPPED_MAX ? SPAN("...") : name;
+	loss->ndropped++;
 }
 
 void
 form_rename(struct form_loss *loss, struct arena *arena, const struct form_name *name)
 {
-	for (size_t i = 0; i < loss->nnames; i++)
+	for (size_t i = 0; i < loss->nnames && i < RENAMED_LOOK; i++)
 		if (text_equal(loss->names[i].sent, name->sent))
 			return;
 	loss->names = grow(arena, loss->names, loss->nnames, sizeof *loss->names);
@@ -93,23 +99,25 @@ is_plain(char c)
 static void
 hex_of(struct span text, char *out, size_t n)
 {
-	unsigned char digest[SHA256_DIGEST_LENGTH];
+	unsigned char digest[DIGEST_BYTES];
 
-	SHA256((const unsigned char *)text.p, text.n, digest);
+	digest_sha256(text, digest);
 	for (size_t i = 0; i < n; i++)
 		out[i] = "0123456789abcdef"[i % 2 == 0 ? digest[i / 2] >> 4 : digest[i / 2] & 15];
 }
 
-/* The first `keep` bytes, '_', and enough of a hash of the whole to fill `max`. */
+/* At most `keep` bytes of `shown`, '_', and as much of a hash of the whole. */
 static struct span
-shorten(struct arena *arena, struct span text, size_t keep, size_t hash)
+shorten(struct arena *arena, struct span shown, size_t keep, struct span whole, size_t hash)
 {
-	char *out = arena_alloc(arena, keep + 1 + hash + 1);
+	size_t n = shown.n < keep ? shown.n : text_cut(shown, keep);
+	char *out = arena_alloc(arena, n + 1 + hash + 1);
 
-	memcpy(out, text.p, keep);
-	out[keep] = '_';
-	hex_of(text, out + keep + 1, hash);
-	return (struct span){out, keep + 1 + hash};
+	if (n > 0)
+		memcpy(out, shown.p, n);
+	out[n] = '_';
+	hex_of(whole, out + n + 1, hash);
+	return (struct span){out, n + 1 + hash};
 }
 
 static struct span
@@ -131,14 +139,13 @@ struct span
 form_id(struct arena *arena, enum form_wire wire, struct span id)
 {
 	switch (wire) {
-	case FORM_CHAT: return id.n <= CHAT_ID_MAX ? id : shorten(arena, id, 7, 32);
-	case FORM_RESPONSES: return id.n <= RESPONSES_ID_MAX ? id : shorten(arena, id, 31, 32);
+	case FORM_CHAT: return id.n <= CHAT_ID_MAX ? id : shorten(arena, id, 7, id, 32);
+	case FORM_RESPONSES: return id.n <= RESPONSES_ID_MAX ? id : shorten(arena, id, 31, id, 32);
 	case FORM_MESSAGES: {
 		struct span plain = only_plain(arena, id);
 
 		/* another id could become the same text: its hash tells them apart */
-		return text_equal(plain, id) ? id
-		                             : shorten(arena, plain, plain.n < 7 ? plain.n : 7, 32);
+		return text_equal(plain, id) ? id : shorten(arena, plain, 7, id, 32);
 	}
 	case FORM_WIRE__MAX: break;
 	}
@@ -152,7 +159,5 @@ form_tool_name(struct arena *arena, struct span name, size_t max)
 
 	if (name.n <= max && text_equal(plain, name))
 		return name;
-	plain = shorten(arena, plain,
-	    plain.n < max - NAME_HASH_HEX - 1 ? plain.n : max - NAME_HASH_HEX - 1, NAME_HASH_HEX);
-	return plain;
+	return shorten(arena, plain, max - NAME_HASH_HEX - 1, name, NAME_HASH_HEX);
 }

@@ -73,6 +73,7 @@ struct form_result {
 	struct span id;   /* of its call */
 	struct span name; /* of its call, where known */
 	bool is_error, custom;
+	size_t at; /* index of its own message or item, for errors; 0: that of the turn */
 	const struct form_part *parts; /* texts, images, documents */
 	size_t nparts;
 };

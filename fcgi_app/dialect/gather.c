@@ -23,9 +23,12 @@ struct gather *
 gather_begin(struct arena *arena)
 {
 	struct gather *g = arena_alloc(arena, sizeof *g);
+	struct dialect_tap tap;
 
 	g->arena = arena;
 	g->answer.turn.role = FORM_ASSISTANT;
+	dialect_tap_init(&tap);
+	g->answer.usage = tap.usage;
 	return g;
 }
 
@@ -44,6 +47,8 @@ part_of(struct gather *g, const struct open *open)
 static void
 append(struct gather *g, enum form_kind kind, struct span text)
 {
+	if (text.n == 0)
+		return;
 	if (g->last.text == NULL || part_of(g, &g->last)->kind != kind) {
 		form_add_part(g->arena, &g->answer.turn, kind);
 		g->last = (struct open){g->answer.turn.nparts - 1, arena_buf(g->arena, TEXT_MAX)};
@@ -52,12 +57,18 @@ append(struct gather *g, enum form_kind kind, struct span text)
 	part_of(g, &g->last)->text = buf_text(g->last.text);
 }
 
+static bool
+is_unsealed(const struct form_part *part)
+{
+	return part->kind == FORM_THOUGHT && part->thought.seal.n == 0;
+}
+
 static void
 seal_thought(struct gather *g, struct span seal)
 {
 	struct form_turn *turn = &g->answer.turn;
 
-	if (turn->nparts == 0 || turn->parts[turn->nparts - 1].kind != FORM_THOUGHT)
+	if (turn->nparts == 0 || !is_unsealed(&turn->parts[turn->nparts - 1]))
 		form_add_part(g->arena, turn, FORM_THOUGHT);
 	turn->parts[turn->nparts - 1].thought.seal = keep(g, seal);
 	g->last.text = NULL;

@@ -17,6 +17,7 @@ static const struct field {
     FIELD("stream_options.include_usage", include_usage),
     FIELD("max_tokens", max_tokens),
     FIELD("max_completion_tokens", max_completion_tokens),
+    FIELD("max_output_tokens", max_output_tokens),
     FIELD("n", n),
     FIELD("user", user),
     FIELD("messages", messages),
@@ -140,6 +141,32 @@ dialect_check_model(const struct dialect_request *request, struct why *why)
 		return ERR_OK;
 	err_why(why, "'model' %s", what);
 	return ERR_BAD_INPUT;
+}
+
+enum err
+dialect_check_messages(const struct dialect_request *request, struct why *why)
+{
+	struct scan_value message;
+	struct span none;
+	size_t at = 0, n = 0;
+
+	if (request->messages.type != SCAN_ARRAY) {
+		err_why(why, request->messages.type == SCAN_ABSENT
+		                 ? "'messages' is missing: an array of message objects is wanted"
+		                 : "'messages' must be an array of message objects");
+		return ERR_BAD_INPUT;
+	}
+	for (; scan_next(request->messages.raw, &at, &none, &message); n++) {
+		if (message.type != SCAN_OBJECT) {
+			err_why(why, "'messages[%zu]' must be a message object", n);
+			return ERR_BAD_INPUT;
+		}
+	}
+	if (n == 0) {
+		err_why(why, "'messages' must hold at least one message");
+		return ERR_BAD_INPUT;
+	}
+	return ERR_OK;
 }
 
 enum err

@@ -25,7 +25,7 @@ struct dialect_request {
 	struct scan_value stream_options; /* object, null; checked where the dialect has it */
 	struct scan_value
 	    include_usage; /* in stream_options: true, false, null; checked likewise */
-	struct scan_value max_tokens, max_completion_tokens, n, user;
+	struct scan_value max_tokens, max_completion_tokens, max_output_tokens, n, user;
 	struct scan_value messages, prompt, input; /* as the dialect's check() wants them */
 	/* keys of a session and of a task */
 	struct scan_value metadata_conversation_id, metadata_conversation_id_camel;
@@ -43,6 +43,8 @@ const struct scan_value *dialect_value(const struct dialect_request *request, st
 
 /* For the check() functions. Of the model: a non-empty string without control characters. */
 enum err dialect_check_model(const struct dialect_request *request, struct why *why) MUST_CHECK;
+/* The messages: an array of objects, at least one. */
+enum err dialect_check_messages(const struct dialect_request *request, struct why *why) MUST_CHECK;
 /* The member `name` is there, and a string or an array. */
 enum err dialect_check_text(
     const struct scan_value *value, const char *name, struct why *why) MUST_CHECK;

@@ -1,6 +1,6 @@
 #include "dialect/seal.h"
 
-#include <openssl/sha.h>
+#include "base/digest.h"
 
 #include <string.h>
 
@@ -13,9 +13,9 @@ static const char letters[FORM_WIRE__MAX] = {
 static void
 owner_of(struct span channel, char out[OWNER_HEX])
 {
-	unsigned char digest[SHA256_DIGEST_LENGTH];
+	unsigned char digest[DIGEST_BYTES];
 
-	SHA256((const unsigned char *)channel.p, channel.n, digest);
+	digest_sha256(channel, digest);
 	for (size_t i = 0; i < OWNER_HEX; i++)
 		out[i] = "0123456789abcdef"[i % 2 == 0 ? digest[i / 2] >> 4 : digest[i / 2] & 15];
 }

@@ -15,6 +15,10 @@ static const struct {
 	const char *takes, *dialect; /* one method that it takes, or "both" */
 } cases[] = {
     {"/v1/chat/completions", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "chat"},
+    {"/v1/messages", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "messages"},
+    {"/v1/messages/count_tokens", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "count_tokens"},
+    {"/v1/messages/batches", false, ENDPOINT_ANYONE, ENDPOINT_FORWARD, NULL, NULL},
+    {"/v1/responses", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "responses"},
     {"/v1/completions", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "completions"},
     {"/v1/embeddings", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "embeddings"},
     {"/v1/moderations", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "moderations"},

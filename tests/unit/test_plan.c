@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define CHANNELS 5 /* a to e */
-#define CHAT PLAN_WIRE(WIRE_CHAT)
-#define MESSAGES PLAN_WIRE(WIRE_MESSAGES)
+#define CHAT ROUTE_WIRE(WIRE_CHAT)
+#define MESSAGES ROUTE_WIRE(WIRE_MESSAGES)
 
 /* A configuration in letters. Models: a pattern per channel; targets: channel=name. */
 struct small {
@@ -318,6 +318,31 @@ test_facts(void **state)
 	assert_int_equal(bad, 0);
 }
 
+/* Of the target that serves now; without an entry, of the one that the model's own name has. */
+static void
+test_max_output(void **state)
+{
+	static const struct given given = {{"bc"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"};
+	struct conf_model own = {.name = SPAN("m"), .max_output = 9};
+	struct small s;
+	struct plan plan;
+
+	(void)state;
+	small_init(&s, &given);
+	s.targets[0].max_output = 7;
+	s.targets[1].max_output = 8;
+	plan_begin(&plan, &s.conf, &s.first, CHAT);
+	assert_true(plan_next(&plan, s.answers));
+	assert_int_equal(plan_max_output(&plan), 7);
+	assert_true(plan_next(&plan, s.answers));
+	assert_int_equal(plan_max_output(&plan), 8);
+	assert_true(plan_next(&plan, s.answers)); /* by its name, which no target has */
+	assert_int_equal(plan_max_output(&plan), 0);
+	s.conf.models = &own;
+	s.conf.nmodels = 1;
+	assert_int_equal(plan_max_output(&plan), 9);
+}
+
 /* A configuration's bits are the breaker's. */
 static void
 test_triggers(void **state)
@@ -339,6 +364,7 @@ main(void)
 	    cmocka_unit_test(test_budgets),
 	    cmocka_unit_test(test_back),
 	    cmocka_unit_test(test_facts),
+	    cmocka_unit_test(test_max_output),
 	    cmocka_unit_test(test_triggers),
 	};
 

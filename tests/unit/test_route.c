@@ -51,7 +51,8 @@ test_route(void **state)
 	(void)state;
 	for (size_t i = 0; i < NELEM(cases); i++) {
 		struct route route = {.channel = SIZE_MAX};
-		bool found = route_find(conf, text_span(cases[i].model), WIRE_CHAT, &route);
+		bool found =
+		    route_find(conf, text_span(cases[i].model), ROUTE_WIRE(WIRE_CHAT), &route);
 
 		if (found != (cases[i].channel != NULL))
 			fail_msg("%s: found %d", cases[i].what, found);
@@ -73,9 +74,32 @@ test_nobody(void **state)
 	struct route route;
 
 	(void)state;
-	assert_false(route_find(conf, SPAN("glm-4"), WIRE_CHAT, &route));
-	assert_false(route_find(conf, SPAN("gpt-4"), WIRE_MESSAGES, &route));
-	assert_true(route_find(conf, SPAN("gpt-4"), WIRE_CHAT, &route));
+	assert_false(route_find(conf, SPAN("glm-4"), ROUTE_WIRE(WIRE_CHAT), &route));
+	assert_false(route_find(conf, SPAN("gpt-4"), ROUTE_WIRE(WIRE_MESSAGES), &route));
+	assert_true(route_find(conf, SPAN("gpt-4"), ROUTE_WIRE(WIRE_CHAT), &route));
+	conf_free(&conf);
+}
+
+/* What can be converted goes to the first that serves the model, whatever it speaks. */
+static void
+test_any_wire(void **state)
+{
+	static const struct {
+		const char *model, *channel;
+	} any[] = {{"any-thing", "claude"}, {"mixed", "claude"}, {"foreign", "claude"},
+	    {"gpt-4.1", "gpt"}};
+	struct conf *conf = conf_alone(json);
+	struct route route;
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(any); i++) {
+		assert_true(route_find(conf, text_span(any[i].model), ROUTE_WIRES_ALL, &route));
+		if (!text_is(conf->channels[route.channel].name, any[i].channel))
+			fail_msg("%s: got channel %zu", any[i].model, route.channel);
+	}
+	assert_true(route_find(
+	    conf, SPAN("mixed"), ROUTE_WIRE(WIRE_CHAT) | ROUTE_WIRE(WIRE_RESPONSES), &route));
+	assert_true(text_is(conf->channels[route.channel].name, "rest"));
 	conf_free(&conf);
 }
 
@@ -85,6 +109,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_route),
 	    cmocka_unit_test(test_nobody),
+	    cmocka_unit_test(test_any_wire),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,185 @@
+#include "convert.h"
+
+#include "dialect/edit.h"
+
+#define EDITS_FIXED 4 /* model, usage, stream, limit */
+#define BODY_SLACK (1024 * 1024)
+#define DROPPED_MAX 500 /* bytes of the header's value */
+#define DROPPED_MORE ",..."
+
+_Static_assert((int)FORM_CHAT == (int)WIRE_CHAT, "wires have one numbering");
+_Static_assert((int)FORM_MESSAGES == (int)WIRE_MESSAGES, "wires have one numbering");
+_Static_assert((int)FORM_RESPONSES == (int)WIRE_RESPONSES, "wires have one numbering");
+
+void
+convert_begin(struct convert *c, struct arena *arena, const struct request *rq, int64_t created_s)
+{
+	*c = (struct convert){.arena = arena, .rq = rq, .created_s = created_s};
+}
+
+static enum form_wire
+wire_of(const struct conf_channel *channel)
+{
+	return (enum form_wire)channel->wire;
+}
+
+/* The limit on the answer, under the one name that the host knows. */
+static size_t
+edit_limit(const struct dialect_request *read, struct span name, struct edit *edit_out)
+{
+	bool is_new = text_is(name, "max_completion_tokens");
+	const char *mine = is_new ? "max_completion_tokens" : "max_tokens";
+	const char *other = is_new ? "max_tokens" : "max_completion_tokens";
+	const struct scan_value *have = is_new ? &read->max_completion_tokens : &read->max_tokens;
+	const struct scan_value *lost = is_new ? &read->max_tokens : &read->max_completion_tokens;
+
+	if (name.n == 0 || lost->type == SCAN_ABSENT)
+		return 0;
+	return have->type == SCAN_ABSENT ? edit_rename(read->body, other, mine, edit_out)
+	                                 : edit_remove(read->body, other, edit_out);
+}
+
+static void
+apply(struct convert *c, struct edit *edits, size_t n)
+{
+	struct buf *out;
+	size_t room = c->way.body.n + 1;
+
+	if (n == 0)
+		return;
+	for (size_t i = 0; i < n; i++)
+		room += edits[i].text.n;
+	out = arena_buf(c->arena, room);
+	edit_apply(c->way.body, edits, n, out);
+	c->way.body = buf_text(out);
+}
+
+/* What every host gets of the client's bytes: the model's name, and what a stream needs. */
+static size_t
+edit_wishes(const struct convert *c, struct span model, struct edit *edits)
+{
+	const struct request *rq = c->rq;
+	size_t n = 0;
+
+	if (rq->model.n > 0 && !text_equal(model, rq->model))
+		edits[n++] = edit_model(c->arena, &rq->read, model);
+	if (c->way.stream && !rq->stream)
+		n += edit_stream(&rq->read, &edits[n]);
+	if (c->way.stream && rq->endpoint->dialect->usage_option &&
+	    !c->way.channel->quirks.no_stream_options)
+		n += edit_usage(&rq->read, &edits[n]);
+	return n;
+}
+
+/* The bytes for the upstream: the client's, with only the edited values replaced. */
+static void
+edit_body(struct convert *c, struct span model)
+{
+	const struct request *rq = c->rq;
+	const struct conf_channel *channel = c->way.channel;
+	bool chat = rq->endpoint->converts && rq->endpoint->wire == FORM_CHAT;
+	bool roles = chat && channel->quirks.developer_as_system;
+	size_t nroles = roles ? edit_roles(&rq->read.messages, NULL, 0) : 0, n;
+	struct edit *edits = arena_alloc(c->arena, (nroles + EDITS_FIXED) * sizeof *edits);
+
+	c->way.body = rq->read.body;
+	n = edit_wishes(c, model, edits);
+	if (nroles > 0)
+		n += edit_roles(&rq->read.messages, &edits[n], nroles);
+	if (chat)
+		n += edit_limit(&rq->read, channel->quirks.max_tokens, &edits[n]);
+	apply(c, edits, n);
+	if (rq->endpoint->dialect->usage_option && channel->quirks.no_stream_options &&
+	    edit_remove(c->way.body, "stream_options", edits))
+		apply(c, edits, 1);
+}
+
+static enum err
+read_once(struct convert *c, struct why *why)
+{
+	enum err err;
+
+	if (c->state == CONVERT_UNREAD) {
+		err = flow_wires[c->rq->endpoint->wire].read(
+		    c->arena, c->rq->read.body, &c->form, &c->fault);
+		if (err == ERR_OK)
+			err = form_check(&c->form, &c->fault);
+		c->state = err == ERR_OK ? CONVERT_READ : CONVERT_UNREADABLE;
+	}
+	if (c->state == CONVERT_READ)
+		return ERR_OK;
+	err_why(why, "%s", c->fault.text);
+	return ERR_BAD_INPUT;
+}
+
+static void
+name_dropped(struct convert *c)
+{
+	const struct form_loss *loss = &c->way.loss;
+	struct buf *out = arena_buf(c->arena, DROPPED_MAX + sizeof DROPPED_MORE);
+
+	for (size_t i = 0; i < loss->ndropped; i++) {
+		struct span name = loss->dropped[i];
+
+		if (out->n + 1 + name.n > DROPPED_MAX) {
+			buf_z(out, out->n == 0 ? &DROPPED_MORE[1] : DROPPED_MORE);
+			break;
+		}
+		if (i > 0)
+			buf_char(out, ',');
+		buf_span(out, name);
+	}
+	c->way.dropped = buf_text(out);
+}
+
+static enum err
+write_body(struct convert *c, const struct convert_target *target, struct why *why)
+{
+	const struct conf_channel *channel = target->channel;
+	struct form_target to = {
+	    .wire = wire_of(channel),
+	    .model = target->model,
+	    .channel = channel->name,
+	    .provider = channel->provider->name,
+	    .max_tokens_name = channel->quirks.max_tokens,
+	    .developer_as_system = channel->quirks.developer_as_system,
+	    .no_stream_options = channel->quirks.no_stream_options,
+	    .stream = c->way.stream,
+	    .max_output = target->max_output > 0 ? target->max_output : -1,
+	};
+	struct buf *out = arena_buf(c->arena, c->rq->read.body.n * 8 + BODY_SLACK);
+	enum err err = read_once(c, why);
+
+	if (err == ERR_OK)
+		err = flow_wires[to.wire].write(c->arena, &c->form, &to, out, &c->way.loss, why);
+	if (err != ERR_OK)
+		return err;
+	if (out->over) {
+		err_why(why, "the request grows too large when it is converted");
+		return ERR_BAD_INPUT;
+	}
+	c->way.body = buf_text(out);
+	name_dropped(c);
+	return ERR_OK;
+}
+
+enum err
+convert_aim(struct convert *c, const struct convert_target *target, struct why *why)
+{
+	const struct endpoint *endpoint = c->rq->endpoint;
+	enum form_wire wire = wire_of(target->channel);
+
+	c->way = (struct convert_way){
+	    .same = wire == endpoint->wire,
+	    .channel = target->channel,
+	    .dialect = endpoint->dialect,
+	    .stream = c->rq->stream || (endpoint->converts && target->channel->quirks.force_stream),
+	    .dropped = SPAN(""),
+	};
+	if (!c->way.same)
+		c->way.dialect = flow_wires[wire].dialect;
+	if (!c->way.same)
+		return write_body(c, target, why);
+	edit_body(c, target->model);
+	return ERR_OK;
+}

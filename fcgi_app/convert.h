@@ -1,0 +1,56 @@
+/*
+ * convert - a request on its way from the client's API to the one that a channel speaks.
+ *
+ * Same wire     the body passes with only the edited values replaced: the model's name, stream_options, and what the
+ *               channel's quirks ask for
+ * Another wire  the body is read once into the one form, checked, and written for each channel that it is aimed at
+ * Errors        ERR_BAD_INPUT: the request cannot be put into the channel's API; the text is the client's 400. It comes
+ *               before anybody is asked.
+ * Memory        in the request's arena
+ * Source        SPEC.md 4.3, 4.4, 5; formats.md A.9, E
+ */
+#ifndef CONVERT_H
+#define CONVERT_H
+
+#include "conf/conf.h"
+#include "dialect/flow.h"
+#include "request.h"
+
+/* The way to the channel that it was aimed at last. */
+struct convert_way {
+	bool same; /* the channel speaks the client's API */
+	const struct conf_channel *channel;
+	const struct dialect *dialect; /* the channel's: it judges the answer */
+	struct span body;              /* as it is to be sent */
+	bool stream;                   /* it asks for a stream */
+	struct span dropped;           /* what could not be kept: for X-Sluice-Dropped */
+	struct form_loss loss;
+};
+
+struct convert {
+	struct arena *arena;
+	const struct request *rq;
+	int64_t created_s; /* Unix seconds, of answers that we make */
+	struct convert_way way;
+	/* of another wire only */
+	enum { CONVERT_UNREAD, CONVERT_READ, CONVERT_UNREADABLE } state;
+	struct form form;
+	struct why fault; /* of the unreadable */
+	/* of responses: given by who keeps them */
+	struct span response_id, previous_id;
+	bool store;
+};
+
+/* `rq` is of an endpoint that forwards, and outlives it. */
+void convert_begin(
+    struct convert *c, struct arena *arena, const struct request *rq, int64_t created_s);
+
+struct convert_target {
+	const struct conf_channel *channel;
+	struct span model;  /* its name there */
+	int64_t max_output; /* tokens that it may write at most, 0 = unknown */
+};
+enum err convert_aim(
+    struct convert *c, const struct convert_target *target, struct why *why) MUST_CHECK;
+
+#endif

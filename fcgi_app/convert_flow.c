@@ -1,0 +1,84 @@
+#include "convert_flow.h"
+
+#include "dialect/gather.h"
+
+struct convert_flow {
+	const struct flow_wire *up, *client;
+	struct flow_job job;
+	struct flow_reader *reader;
+	struct flow_writer *writer; /* NULL: gathered */
+	struct gather *gather;
+	struct buf *out; /* of the running call */
+};
+
+struct convert_flow *
+convert_flow_begin(const struct convert *c, bool plain)
+{
+	struct convert_flow *f = arena_alloc(c->arena, sizeof *f);
+	const struct request *rq = c->rq;
+
+	f->client = &flow_wires[rq->endpoint->wire];
+	f->up = c->way.same ? f->client : &flow_wires[c->way.channel->wire];
+	f->job = (struct flow_job){
+	    .arena = c->arena,
+	    .model = rq->model,
+	    .id = rq->id,
+	    .created_s = c->created_s,
+	    .wants_usage = rq->wants_usage,
+	    .wants_seals = c->state == CONVERT_READ && c->form.wants_seals,
+	    .form = &c->form,
+	    .loss = &c->way.loss,
+	    .channel = c->way.channel->name,
+	    .response_id = c->response_id,
+	    .previous_id = c->previous_id,
+	    .store = c->store,
+	};
+	f->reader = f->up->reader->begin(c->arena, c->way.channel->name);
+	if (plain)
+		f->gather = gather_begin(c->arena);
+	else
+		f->writer = f->client->writer->begin(&f->job);
+	return f;
+}
+
+/* A flow_sink_fn. */
+static void
+take(void *arg, const struct flow *step)
+{
+	struct convert_flow *f = arg;
+
+	if (f->writer != NULL)
+		f->client->writer->step(f->writer, step, f->out);
+	else
+		gather_step(f->gather, step);
+}
+
+void
+convert_flow_event(struct convert_flow *f, const struct sse_event *event, struct buf *out)
+{
+	f->out = out;
+	f->up->reader->event(f->reader, event, take, f);
+}
+
+void
+convert_flow_body(struct convert_flow *f, struct span body, struct buf *out)
+{
+	f->out = out;
+	f->up->reader->body(f->reader, body, take, f);
+}
+
+void
+convert_flow_end(struct convert_flow *f, struct buf *out)
+{
+	f->out = out;
+	f->up->reader->end(f->reader, take, f);
+	if (f->writer == NULL)
+		f->client->answer(&f->job, gather_answer(f->gather), out);
+}
+
+void
+convert_flow_error(
+    struct convert_flow *f, int status, const char *code, struct span message, struct buf *out)
+{
+	f->client->writer->error(f->writer, status, NULL, code, message, out);
+}

@@ -1,0 +1,31 @@
+#include "dialect/flow.h"
+
+const struct flow_wire flow_wires[FORM_WIRE__MAX] = {
+    [FORM_CHAT] =
+        {
+            .dialect = &dialect_chat,
+            .read = form_read_chat,
+            .write = form_write_chat,
+            .reader = &flow_read_chat,
+            .writer = &flow_write_chat,
+            .answer = flow_answer_chat,
+        },
+    [FORM_MESSAGES] =
+        {
+            .dialect = &dialect_messages,
+            .read = form_read_messages,
+            .write = form_write_messages,
+            .reader = &flow_read_messages,
+            .writer = &flow_write_messages,
+            .answer = flow_answer_messages,
+        },
+    [FORM_RESPONSES] =
+        {
+            .dialect = &dialect_responses,
+            .read = form_read_responses,
+            .write = form_write_responses,
+            .reader = &flow_read_responses,
+            .writer = &flow_write_responses,
+            .answer = flow_answer_responses,
+        },
+};
