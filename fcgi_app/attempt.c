@@ -119,13 +119,14 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	const struct conf_account *account = &j->walk.channel->accounts[lease->account];
 	struct span model = text_span(j->walk.wish.model);
 	const struct convert_way *way = &j->convert.way;
+	struct span native = recall_native(j, lease->account);
 	struct upstream_header headers[6];
 	struct upstream_call call = {
 	    .channel = j->walk.channel,
 	    .account = account,
 	    .path = way->dialect->path,
 	    .model = model,
-	    .body = way->body,
+	    .body = native.n > 0 ? native : way->body,
 	    .stream = way->stream,
 	    .headers = headers,
 	    .nheaders = pass_headers(j, headers, NELEM(headers)),
@@ -142,6 +143,8 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	    .watch = j->s->watch,
 	    .model = model,
 	    .wants_usage = j->rq.wants_usage,
+	    .ending = recall_keep_events,
+	    .ending_arg = j,
 	    .clock = clock_mono,
 	    .wall = clock_wall,
 	};
@@ -156,6 +159,10 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	forward_send(&task, &j->walk.outcome);
 	if (may_resend(j))
 		forward_send(&task, &j->walk.outcome);
+	if (native.n > 0 && recall_is_lost(j)) {
+		call.body = way->body;
+		forward_send(&task, &j->walk.outcome);
+	}
 	j->walk.has_outcome = true;
 	j->respond.upstream_id = j->walk.outcome.upstream_id;
 	settle(j, lease, model.p);

@@ -9,6 +9,8 @@ static const struct endpoint table[] = {
         &dialect_count_tokens, FORM_MESSAGES, false},
     {"/v1/responses", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_responses,
         FORM_RESPONSES, true},
+    {"/v1/responses", true, ENDPOINT_GET | ENDPOINT_DELETE, ENDPOINT_CLIENT, ENDPOINT_RECALL,
+        &dialect_responses, FORM_RESPONSES, false},
     {"/v1/completions", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
         &dialect_completions, FORM_CHAT, false},
     {"/v1/embeddings", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_embeddings,
@@ -55,6 +57,8 @@ endpoint_allow(const struct endpoint *endpoint)
 {
 	if (endpoint->methods == (ENDPOINT_GET | ENDPOINT_POST))
 		return "GET, HEAD, POST, OPTIONS";
+	if (endpoint->methods & ENDPOINT_DELETE)
+		return "GET, HEAD, DELETE, OPTIONS";
 	return endpoint->methods & ENDPOINT_POST ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
 }
 
@@ -62,6 +66,8 @@ bool
 endpoint_takes(const struct endpoint *endpoint, struct span method)
 {
 	if ((endpoint->methods & ENDPOINT_POST) && text_is(method, "POST"))
+		return true;
+	if ((endpoint->methods & ENDPOINT_DELETE) && text_is(method, "DELETE"))
 		return true;
 	return (endpoint->methods & ENDPOINT_GET) &&
 	       (text_is(method, "GET") || text_is(method, "HEAD"));

@@ -112,6 +112,14 @@ forward_pass(struct transfer *t, struct span raw)
 	forward_relay(t, raw);
 }
 
+void
+forward_ending(struct transfer *t, struct span events)
+{
+	if (t->task->ending == NULL || events.n == 0)
+		return;
+	t->task->ending(t->task->ending_arg, redact_apply(&t->redact, t->task->arena, events));
+}
+
 /* What the client takes for an error: another shape would look to it like a clean end. */
 static bool
 has_own_shape(const struct transfer *t, const struct sse_event *event)
@@ -148,10 +156,12 @@ on_end_event(struct transfer *t, const struct sse_event *event)
 		t->stop = STOP_EMPTY;
 		return;
 	}
-	if (t->flow != NULL)
+	if (t->flow != NULL) {
 		forward_event(t, event, PART_END);
-	else
+	} else {
+		forward_ending(t, event->raw);
 		forward_pass(t, event->raw);
+	}
 	t->out->tap.ended = true;
 	t->stop = STOP_END;
 }

@@ -83,6 +83,9 @@ void forward_relay(struct transfer *t, struct span bytes);
 void forward_hold(struct transfer *t, struct span bytes);
 void forward_pass(struct transfer *t, struct span bytes);
 
+/* Tell who wants to know that these events end it. */
+void forward_ending(struct transfer *t, struct span events);
+
 /* forward_convert.c: is there anything to convert in a stream? */
 void forward_begin_flow(struct transfer *t);
 /* An event through the flow; `part` is what the channel's dialect finds in it. */

@@ -66,8 +66,9 @@ aim(struct serve_job *j, struct why *why)
 	    .model = w->plan.model,
 	    .max_output = plan_max_output(&w->plan),
 	};
+	enum err err = recall_aim(j, why);
 
-	return convert_aim(&j->convert, &target, why);
+	return err == ERR_OK ? convert_aim(&j->convert, &target, why) : err;
 }
 
 /* Channels whose API cannot say what this request asks for are passed over. */
@@ -282,6 +283,8 @@ forward(struct serve_job *j)
 		return;
 	}
 	begin_walk(j, &route);
+	if (!recall_begin(j))
+		return;
 	if (aim(j, &why) != ERR_OK) {
 		answer_refuse(j, 400, "invalid_request_error", why.text);
 		return;
@@ -295,7 +298,11 @@ forward(struct serve_job *j)
 	while (round == ROUND_AGAIN);
 	switch (round) {
 	case ROUND_AGAIN:
-	case ROUND_SERVED: answer_deliver(j); break;
+	case ROUND_SERVED:
+		if (!j->respond.committed)
+			recall_keep_plain(j, j->walk.outcome.body);
+		answer_deliver(j);
+		break;
 	case ROUND_GONE:
 		j->record.outcome =
 		    j->s->watch->client_gone || j->respond.gone ? "cancelled" : "broken";
