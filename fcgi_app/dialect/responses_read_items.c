@@ -89,7 +89,7 @@ find_kind(struct responses_reader *r, const struct responses_read_item *item,
 			return ERR_OK;
 		}
 	return responses_read_refuse(r, "'input[%zu].type' %.*s is not known here", item->at,
-	    type->raw.n < 60 ? (int)type->raw.n : 60, type->raw.p);
+	    (int)text_cut(type->raw, 60), type->raw.p);
 }
 
 enum err

@@ -153,8 +153,8 @@ read_part(struct place *p, const struct scan_value *value)
 	for (size_t i = 0; i < NELEM(kinds); i++)
 		if (text_is(type, kinds[i].type))
 			return kinds[i].read(p);
-	return responses_read_refuse(p->r, "'%s.type' '%.*s' is not known here", p->where,
-	    type.n < 60 ? (int)type.n : 60, type.p);
+	return responses_read_refuse(
+	    p->r, "'%s.type' '%.*s' is not known here", p->where, (int)text_cut(type, 60), type.p);
 }
 
 enum err

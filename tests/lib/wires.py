@@ -45,6 +45,15 @@ def ask(wire, stream=False, model="m1", text="Hi", tools=False, **extra):
     return {**body, **extra}
 
 
+def send(g, wire, stream=False, headers=(), **vary):
+    """Ask a pool; the Answer is not read yet."""
+    return g.send(ask(wire, stream, **vary), path=path(wire), headers=headers)
+
+
+def get(g, wire, stream=False, headers=(), **vary):
+    return send(g, wire, stream, headers, **vary).finish()
+
+
 def _tool(wire):
     if wire == "messages":
         return {"name": "f", "input_schema": SCHEMA}
@@ -318,7 +327,9 @@ def _figures(wire, usage):
     if wire == "messages":
         cached = usage.get("cache_read_input_tokens") or 0
         return {
-            "prompt": usage["input_tokens"] + cached + (usage.get("cache_creation_input_tokens") or 0),
+            "prompt": usage["input_tokens"]
+            + cached
+            + (usage.get("cache_creation_input_tokens") or 0),
             "completion": usage["output_tokens"],
             "cached": cached,
         }

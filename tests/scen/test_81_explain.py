@@ -299,9 +299,9 @@ def test_route_and_chain(up, gate):
     doc = explain(gate(conf=conf), model="smart")
     assert doc["route"] == {"channel": "oa", "model": "x-1", "entry": True}
     assert doc["chain"] == [
-        {"channel": "oa", "model": "x-1", "passed_over": None},
-        {"channel": "an", "model": "x-1", "passed_over": None},
-        {"channel": "cc", "model": None, "passed_over": "does not serve the model"},
+        {"channel": "oa", "wire": "chat", "model": "x-1", "passed_over": None},
+        {"channel": "an", "wire": "chat", "model": "x-1", "passed_over": None},
+        {"channel": "cc", "wire": "chat", "model": None, "passed_over": "does not serve the model"},
     ]
     assert [c["channel"] for c in doc["channels"]] == ["oa", "an"]
     assert doc["model"] == "smart"

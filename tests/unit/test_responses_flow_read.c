@@ -187,6 +187,10 @@ static const struct {
         CREATED SUMMARY("0", "a") TEXT("m", "1", "x") ITEM(
             "done", "0", REASONING(",\"summary\":[],\"encrypted_content\":\"E\"")) COMPLETED("[]"),
         START "|thought:a|break|text:x|redacted:" SEAL("E") "|stop" END},
+    {"a thought that ends twice",
+        CREATED SUMMARY("0", "a") ITEM("done", "0", REASONING(",\"encrypted_content\":\"E\""))
+            ITEM("done", "0", REASONING(",\"encrypted_content\":\"E\"")) COMPLETED("[]"),
+        START "|thought:a|seal:" SEAL("E") "|stop" END},
     {"a thought of which nothing is told",
         CREATED ITEM("done", "0", REASONING(",\"summary\":[]")) TEXT("m", "1", "x") COMPLETED("[]"),
         START "|text:x|stop" END},

@@ -117,6 +117,10 @@ static const struct {
             "s") "," OUTPUT("y", "2")),
         "assistant@0[call id=x name=f args={} ][call id=y name=f args={} ];tool@2[result of=x "
         "[text =1 ]][result of=y [text =2 ]];user@3[text =u ];assistant@4[text =s ];usage=true"},
+    {"what was said after a call comes after its output",
+        INPUT(CALL("x", "{}") "," SAID("s") "," OUTPUT("x", "1")),
+        "assistant@0[call id=x name=f args={} ];tool@2[result of=x [text =1 ]];assistant@1[text =s "
+        "];usage=true"},
     {"an id that comes again is another call's",
         INPUT(CALL("x", "{}") "," OUTPUT("x", "1") "," USER("u") "," CALL("x", "{}") "," OUTPUT(
             "x", "2")),
