@@ -83,13 +83,17 @@ static void
 settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 {
 	struct forward_outcome *outcome = &j->walk.outcome;
+	/* counting tokens says nothing of how an account does its work, not even of a breaker's permit */
+	bool aside = j->rq.endpoint->dialect == &dialect_count_tokens;
+	const struct classify_finding nothing = {.verdict = VERDICT_CANCELLED};
 	struct settle_outcome result = {
-	    .finding = &outcome->finding,
+	    .finding = aside ? &nothing : &outcome->finding,
+	    .aside = aside,
 	    .usage = &outcome->tap.usage,
 	    .model = model,
 	    .client = arena_z(j->s->arena, j->rq.client),
 	    .latency_ms = outcome->ended.v - outcome->started.v,
-	    .first_content_ms = first_content_ms(outcome),
+	    .first_content_ms = aside ? -1 : first_content_ms(outcome),
 	    .sent = outcome->connected,
 	    .session = j->walk.session.key != NULL ? &j->walk.session : NULL,
 	};

@@ -89,6 +89,8 @@ respond_head(struct respond *r, const struct respond_head *head)
 		header(b, "Allow", text_span(head->allow));
 	if (r->service)
 		buf_z(b, "X-Service: sluice\r\n");
+	if (r->estimated)
+		buf_z(b, "X-Sluice-Estimated: 1\r\n");
 	head_names(r, b);
 	buf_z(b, "\r\n");
 	r->status = head->status;

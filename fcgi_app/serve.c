@@ -4,6 +4,7 @@
 #include "answer.h"
 #include "attempt.h"
 #include "base/clock.h"
+#include "count.h"
 #include "front.h"
 #include "page.h"
 #include "session.h"
@@ -233,9 +234,16 @@ estimate_tokens(const struct request *rq)
 
 /* Who can serve it: conversations are converted, all else goes to its own API. */
 static unsigned
-wires_of(const struct serve_job *j)
+own_wires(const struct serve_job *j)
 {
 	return j->rq.endpoint->converts ? ROUTE_WIRES_ALL : ROUTE_WIRE(j->rq.endpoint->wire);
+}
+
+/* Where it may begin: tokens are counted for any. */
+static unsigned
+wires_of(const struct serve_job *j)
+{
+	return j->rq.endpoint->dialect == &dialect_count_tokens ? ROUTE_WIRES_ALL : own_wires(j);
 }
 
 static void
@@ -245,7 +253,7 @@ begin_walk(struct serve_job *j, const struct route *route)
 	struct session_key *key = arena_alloc(j->s->arena, sizeof *key);
 	struct walk *w = &j->walk;
 
-	walk_begin(w, j->s->pool, route, wires_of(j), j->s->arena);
+	walk_begin(w, j->s->pool, route, own_wires(j), j->s->arena);
 	convert_begin(&j->convert, j->s->arena, &j->rq, clock_wall().v / 1000);
 	w->wish.realm = realm_of(j, route);
 	w->wish.tokens = estimate_tokens(&j->rq);
@@ -283,7 +291,7 @@ forward(struct serve_job *j)
 		return;
 	}
 	begin_walk(j, &route);
-	if (!recall_begin(j))
+	if (count_here(j) || !recall_begin(j))
 		return;
 	if (aim(j, &why) != ERR_OK) {
 		answer_refuse(j, 400, "invalid_request_error", why.text);
@@ -309,7 +317,8 @@ forward(struct serve_job *j)
 		break;
 	case ROUND_GIVE_UP:
 		drop_session(j);
-		answer_give_up(j);
+		if (!count_instead(j))
+			answer_give_up(j);
 		break;
 	case ROUND_STORE: answer_store_failed(j, &why); break;
 	}

@@ -339,6 +339,8 @@ settle_in(struct txn *txn, void *arg)
 
 	job->report.n = 0;
 	job->change = (struct health_change){.old_until_ms = 0};
+	if (job->outcome->aside && (rc == STORE_OK || rc == STORE_NONE))
+		return settle_aside(txn, job);
 	if (rc == STORE_OK || rc == STORE_NONE)
 		rc = read_rows(txn, job);
 	if (rc != STORE_OK)
