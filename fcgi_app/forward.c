@@ -22,6 +22,7 @@ begin_block(struct transfer *t, struct span line)
 	t->headers = (struct reset_headers){.n = 0};
 	t->out->content_type = t->out->upstream_id = t->out->retry_after = (struct span){"", 0};
 	t->out->status = 0;
+	t->length = -1;
 	if (text_token(&line, " ", &word) && text_token(&line, " ", &word) &&
 	    text_i64(word, 100, 999, &status))
 		t->out->status = (int)status;
@@ -45,6 +46,8 @@ on_header(struct span line, void *arg)
 		return;
 	if (text_is_fold(name, "content-type"))
 		t->out->content_type = arena_copy(t->task->arena, value);
+	else if (text_is_fold(name, "content-length"))
+		(void)text_i64(value, 0, INT64_MAX, &t->length);
 	else if (text_is_fold(name, "x-request-id") || text_is_fold(name, "request-id"))
 		t->out->upstream_id = arena_copy(t->task->arena, value);
 	else if (text_is_fold(name, "retry-after"))
@@ -241,6 +244,8 @@ mode_of(struct transfer *t)
 
 	if (!forward_is_success(t))
 		return MODE_PLAIN;
+	if (t->task->dialect->media)
+		return text.n == 0 ? MODE_OPEN : forward_media_mode(t, text);
 	while (text.n > 0 &&
 	       (text.p[0] == ' ' || text.p[0] == '\t' || text.p[0] == '\r' || text.p[0] == '\n')) {
 		t->blanks++;
@@ -282,7 +287,12 @@ on_body(struct span bytes, void *arg)
 			forward_begin_flow(t);
 			feed_events(t, buf_text(t->body));
 			buf_clear(t->body);
+		} else if (t->mode == MODE_RAW) {
+			forward_media(t, buf_text(t->body));
+			buf_clear(t->body);
 		}
+	} else if (t->mode == MODE_RAW) {
+		forward_media(t, bytes);
 	} else if (t->mode == MODE_PLAIN) {
 		gather(t, bytes);
 	} else {
@@ -334,7 +344,7 @@ heartbeat_ms(const struct transfer *t)
 static void
 beat(struct transfer *t, struct mono_ms now)
 {
-	if (!forward_committed(t) || heartbeat_ms(t) <= 0 ||
+	if (!forward_committed(t) || t->mode == MODE_RAW || heartbeat_ms(t) <= 0 ||
 	    now.v - t->last_sent.v < heartbeat_ms(t))
 		return;
 	t->probes += t->task->watch->half_closed;

@@ -13,7 +13,10 @@ is_answer(struct transfer *t)
 {
 	if (!forward_is_success(t) || t->out->transport != TRANSPORT_OK)
 		return false;
-	if (t->mode == MODE_EVENTS || (t->task->call->stream && !forward_converts(t)))
+	if (forward_media_is_whole(t))
+		return true;
+	if (t->mode == MODE_EVENTS || t->mode == MODE_RAW ||
+	    (t->task->call->stream && !forward_converts(t) && !t->task->dialect->media))
 		return false; /* an object where a stream was asked for */
 	return t->task->dialect->answer(buf_text(t->body), &t->out->tap);
 }
@@ -139,7 +142,10 @@ forward_close(struct transfer *t)
 	enum verdict verdict = t->out->finding.verdict;
 	struct respond *r = t->task->respond;
 
-	if (!forward_committed(t) || r->gone || (verdict == VERDICT_CANCELLED && !t->out->stopped))
+	if (t->mode == MODE_RAW && verdict != VERDICT_OK)
+		r->x->cut = true; /* no event can tell it */
+	if (t->mode == MODE_RAW || !forward_committed(t) || r->gone ||
+	    (verdict == VERDICT_CANCELLED && !t->out->stopped))
 		return;
 	if (!t->last_ends_blank)
 		respond_bytes(r, SPAN("\n\n"));

@@ -338,6 +338,7 @@ read_and_forward(struct serve_job *j)
 {
 	const struct request_limits limits = {.max_bytes = j->s->conf->server.max_body_bytes,
 	    .stall_ms = j->s->conf->server.client_timeout_ms,
+	    .spool_dir = j->s->conf->state_dir.p,
 	    .clock = clock_mono};
 	struct why why = {""};
 	enum err err;
@@ -349,14 +350,14 @@ read_and_forward(struct serve_job *j)
 	case ERR_OK: break;
 	case ERR_TOO_BIG: answer_refuse(j, 413, "request_too_large", why.text); return;
 	case ERR_TIMEOUT: refuse_late(j, why.text); return;
+	case ERR_STORE: answer_refuse(j, 503, "store_unavailable", why.text); return;
 	case ERR_IO:
 		j->record.outcome = "cancelled";
 		j->respond.gone = true;
 		return;
 	case ERR_BAD_INPUT:
 	case ERR_NOT_FOUND:
-	case ERR_CONFIG:
-	case ERR_STORE: answer_refuse(j, 400, "invalid_request_error", why.text); return;
+	case ERR_CONFIG: answer_refuse(j, 400, "invalid_request_error", why.text); return;
 	}
 	/* only now is everything read, so that a readable connection means: closed */
 	watch_begin(j->s->watch, j->x->client_fd);
