@@ -244,8 +244,6 @@ mode_of(struct transfer *t)
 
 	if (!forward_is_success(t))
 		return MODE_PLAIN;
-	if (t->task->dialect->media)
-		return text.n == 0 ? MODE_OPEN : forward_media_mode(t, text);
 	while (text.n > 0 &&
 	       (text.p[0] == ' ' || text.p[0] == '\t' || text.p[0] == '\r' || text.p[0] == '\n')) {
 		t->blanks++;
@@ -282,7 +280,7 @@ on_body(struct span bytes, void *arg)
 		t->out->first_byte = t->last_byte;
 	if (t->mode == MODE_OPEN) {
 		gather(t, bytes);
-		t->mode = mode_of(t);
+		t->mode = t->task->dialect->media ? forward_media_mode(t) : mode_of(t);
 		if (t->mode == MODE_EVENTS) {
 			forward_begin_flow(t);
 			feed_events(t, buf_text(t->body));

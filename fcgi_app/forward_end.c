@@ -136,16 +136,13 @@ end_in_error(struct transfer *t)
 	respond_bytes(t->task->respond, buf_text(t->made));
 }
 
-void
-forward_close(struct transfer *t)
+static void
+close_stream(struct transfer *t)
 {
 	enum verdict verdict = t->out->finding.verdict;
 	struct respond *r = t->task->respond;
 
-	if (t->mode == MODE_RAW && verdict != VERDICT_OK)
-		r->x->cut = true; /* no event can tell it */
-	if (t->mode == MODE_RAW || !forward_committed(t) || r->gone ||
-	    (verdict == VERDICT_CANCELLED && !t->out->stopped))
+	if (!forward_committed(t) || r->gone || (verdict == VERDICT_CANCELLED && !t->out->stopped))
 		return;
 	if (!t->last_ends_blank)
 		respond_bytes(r, SPAN("\n\n"));
@@ -153,4 +150,13 @@ forward_close(struct transfer *t)
 		end_in_error(t);
 	else if (verdict == VERDICT_OK && !t->out->tap.ended && t->flow == NULL)
 		respond_bytes(r, text_span(t->task->dialect->end_marker));
+}
+
+void
+forward_close(struct transfer *t)
+{
+	if (t->mode == MODE_RAW) /* no event can tell it */
+		t->task->respond->x->cut = t->out->finding.verdict != VERDICT_OK;
+	else
+		close_stream(t);
 }

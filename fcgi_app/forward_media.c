@@ -1,10 +1,14 @@
 #include "forward_transfer.h"
 
 enum mode
-forward_media_mode(const struct transfer *t, struct span text)
+forward_media_mode(const struct transfer *t)
 {
-	struct span type = t->out->content_type;
+	struct span type = t->out->content_type, text = buf_text(t->body);
 
+	if (!forward_is_success(t))
+		return MODE_PLAIN;
+	if (text.n == 0)
+		return MODE_OPEN;
 	if (text_has_fold(type, "event-stream"))
 		return MODE_EVENTS;
 	/* a page of some server in between is no answer */

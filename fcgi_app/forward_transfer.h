@@ -89,7 +89,7 @@ void forward_pass(struct transfer *t, struct span bytes);
 void forward_ending(struct transfer *t, struct span events);
 
 /* forward_media.c: how to take a body that may be of any type, by its first bytes. */
-enum mode forward_media_mode(const struct transfer *t, struct span text);
+enum mode forward_media_mode(const struct transfer *t);
 /* MODE_RAW: more of it for the client. */
 void forward_media(struct transfer *t, struct span bytes);
 /* It ended as such an answer may. */

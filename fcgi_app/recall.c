@@ -270,14 +270,13 @@ keep(struct serve_job *j, const struct history_answer *answer)
 }
 
 void
-recall_keep_plain(struct serve_job *j, struct span body)
+recall_keep_plain(struct serve_job *j)
 {
 	struct history_answer answer;
 
-	if (j->recall.keeps && !j->recall.kept && history_answer(j->s->arena, body, &answer)) {
-		j->recall.kept = true;
+	if (!j->respond.committed && j->recall.keeps &&
+	    history_answer(j->s->arena, j->walk.outcome.body, &answer))
 		keep(j, &answer);
-	}
 }
 
 void

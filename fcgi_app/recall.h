@@ -40,8 +40,8 @@ enum err recall_aim(struct serve_job *j, struct why *why) MUST_CHECK;
 struct span recall_native(struct serve_job *j, size_t account);
 /* Such an account has forgotten it: the history does. */
 bool recall_is_lost(const struct serve_job *j);
-/* A plain answer as the client is to get it; or the events that end a stream, before the client sees them. */
-void recall_keep_plain(struct serve_job *j, struct span body);
+/* The walk's plain answer, before the client gets it; or the events that end a stream, likewise. */
+void recall_keep_plain(struct serve_job *j);
 void recall_keep_events(void *job, struct span events);
 
 /* GET and DELETE /v1/responses/{id}, GET /v1/responses/{id}/input_items. */

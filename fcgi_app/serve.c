@@ -278,6 +278,28 @@ drop_session(struct serve_job *j)
 }
 
 static void
+finish(struct serve_job *j, enum round round, const struct why *why)
+{
+	switch (round) {
+	case ROUND_AGAIN:
+	case ROUND_SERVED:
+		recall_keep_plain(j);
+		answer_deliver(j);
+		break;
+	case ROUND_GONE:
+		j->record.outcome =
+		    j->s->watch->client_gone || j->respond.gone ? "cancelled" : "broken";
+		break;
+	case ROUND_GIVE_UP:
+		drop_session(j);
+		if (!count_instead(j))
+			answer_give_up(j);
+		break;
+	case ROUND_STORE: answer_store_failed(j, why); break;
+	}
+}
+
+static void
 forward(struct serve_job *j)
 {
 	struct why why = {""};
@@ -304,24 +326,7 @@ forward(struct serve_job *j)
 	do
 		round = one_round(j, &why);
 	while (round == ROUND_AGAIN);
-	switch (round) {
-	case ROUND_AGAIN:
-	case ROUND_SERVED:
-		if (!j->respond.committed)
-			recall_keep_plain(j, j->walk.outcome.body);
-		answer_deliver(j);
-		break;
-	case ROUND_GONE:
-		j->record.outcome =
-		    j->s->watch->client_gone || j->respond.gone ? "cancelled" : "broken";
-		break;
-	case ROUND_GIVE_UP:
-		drop_session(j);
-		if (!count_instead(j))
-			answer_give_up(j);
-		break;
-	case ROUND_STORE: answer_store_failed(j, &why); break;
-	}
+	finish(j, round, &why);
 }
 
 static void
