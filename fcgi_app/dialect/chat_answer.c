@@ -78,7 +78,8 @@ chat_answer_seal(struct emit *e, struct span seal, bool redacted, size_t first, 
 	char id[64];
 
 	/* a host of this wire made it: its details go as they came */
-	if (own.marked && own.wire == FORM_CHAT) {
+	if (own.marked && own.wire == FORM_CHAT &&
+	    scan_pick(own.payload, NULL, NULL, 0, NULL) == ERR_OK) {
 		while (scan_next(own.payload, &at, &none, &detail))
 			emit_raw(e, NULL, detail.raw);
 		return;

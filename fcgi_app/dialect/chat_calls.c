@@ -166,26 +166,39 @@ is_same(struct chat_calls *c, const struct call *call, const struct entry *e)
 }
 
 static struct call *
-find_call(struct chat_calls *c, const struct entry *e, size_t place, bool alone)
+find_by_id(struct chat_calls *c, const struct entry *e)
+{
+	struct call *call = by_id(c, chat_calls_text(c->scratch, &e->id));
+
+	if (call == NULL && !is_text(&e->name) && c->n > 0 && c->list[c->n - 1].id.n == 0)
+		call = &c->list[c->n - 1]; /* the id comes late */
+	return call;
+}
+
+static struct call *
+find_by_place(struct chat_calls *c, const struct entry *e, size_t place, bool alone)
 {
 	struct call *call = NULL;
+
+	if (!alone && place < c->n)
+		call = &c->list[place];
+	else if (alone && c->n > 0)
+		call = &c->list[c->n - 1];
+	return call == NULL || !is_same(c, call, e) ? NULL : call;
+}
+
+static struct call *
+find_call(struct chat_calls *c, const struct entry *e, size_t place, bool alone)
+{
+	struct call *call;
 	int64_t index;
 
 	if (scan_i64(&e->index, 0, INT32_MAX, &index)) {
 		call = by_index(c, index);
 		return call == NULL || is_other(c, call, e) ? new_call(c, index, e->custom) : call;
 	}
-	if (is_text(&e->id)) {
-		call = by_id(c, chat_calls_text(c->scratch, &e->id));
-		if (call == NULL && !is_text(&e->name) && c->n > 0 && c->list[c->n - 1].id.n == 0)
-			call = &c->list[c->n - 1]; /* the id comes late */
-		return call == NULL ? new_call(c, NO_INDEX, e->custom) : call;
-	}
-	if (!alone && place < c->n)
-		call = &c->list[place];
-	else if (alone && c->n > 0)
-		call = &c->list[c->n - 1];
-	return call == NULL || !is_same(c, call, e) ? new_call(c, NO_INDEX, e->custom) : call;
+	call = is_text(&e->id) ? find_by_id(c, e) : find_by_place(c, e, place, alone);
+	return call == NULL ? new_call(c, NO_INDEX, e->custom) : call;
 }
 
 static void
@@ -248,6 +261,24 @@ arguments_of(struct chat_calls *c, const struct entry *e)
 	                                        : chat_calls_text(c->scratch, &e->arguments);
 }
 
+/* The first id and the first name count. */
+static void
+learn(struct chat_calls *c, struct call *call, const struct entry *e)
+{
+	if (call->id.n == 0 && is_text(&e->id))
+		call->id = arena_copy(c->arena, chat_calls_text(c->scratch, &e->id));
+	if (call->name.n == 0 && is_text(&e->name))
+		call->name = arena_copy(c->arena, chat_calls_text(c->scratch, &e->name));
+}
+
+static void
+hold(struct chat_calls *c, struct call *call, struct span text)
+{
+	if (call->held == NULL)
+		call->held = arena_buf(c->arena, TEXT_MAX);
+	buf_span(call->held, text);
+}
+
 static void
 add_entry(struct way *way, const struct entry *e, size_t place, bool alone)
 {
@@ -255,27 +286,17 @@ add_entry(struct way *way, const struct entry *e, size_t place, bool alone)
 	size_t before = c->n;
 	struct call *call = find_call(c, e, place, alone);
 	bool again = c->n == before;
-	struct span text;
 
 	if (call == NULL)
 		return;
-	if (call->id.n == 0 && is_text(&e->id))
-		call->id = arena_copy(c->arena, chat_calls_text(c->scratch, &e->id));
-	if (call->name.n == 0 && is_text(&e->name))
-		call->name = arena_copy(c->arena, chat_calls_text(c->scratch, &e->name));
-	text = arguments_of(c, e);
+	learn(c, call, e);
 	/* no id will come any more once arguments do */
-	if (!call->begun && (call->id.n > 0 || text.n > 0 || again)) {
+	if (call->id.n > 0 || again || arguments_of(c, e).n > 0)
 		begin_call(way, call);
-		text = arguments_of(c, e);
-	}
-	if (call->begun) {
-		give_arguments(way, call, text);
-	} else if (text.n > 0) {
-		if (call->held == NULL)
-			call->held = arena_buf(c->arena, TEXT_MAX);
-		buf_span(call->held, text);
-	}
+	if (call->begun)
+		give_arguments(way, call, arguments_of(c, e));
+	else
+		hold(c, call, arguments_of(c, e));
 }
 
 static void

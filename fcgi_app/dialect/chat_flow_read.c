@@ -65,7 +65,7 @@ struct flow_reader {
 	struct span channel;
 	struct span id, model;
 	struct chat_calls *calls;
-	struct buf *scratch;
+	struct buf *scratch, *note;
 	struct buf *details; /* encrypted reasoning that was not given out yet */
 	struct dialect_tap tap;
 	bool started, ended, content;
@@ -83,6 +83,7 @@ begin(struct arena *arena, struct span channel)
 	r->channel = channel;
 	r->calls = chat_calls_new(arena);
 	r->scratch = arena_buf(arena, TEXT_MAX);
+	r->note = arena_buf(arena, TEXT_MAX);
 	r->details = arena_buf(arena, TEXT_MAX);
 	dialect_tap_init(&r->tap);
 	return r;
@@ -221,18 +222,20 @@ read_annotations(struct flow_reader *r, const struct scan_value *list)
 
 		if (cited.type != SCAN_OBJECT)
 			continue;
-		buf_clear(r->scratch);
-		emit_init(&e, r->scratch);
+		buf_clear(r->note);
+		emit_init(&e, r->note);
 		emit_object(&e, NULL);
 		for (size_t i = 0; i < NELEM(names); i++) {
 			struct scan_value value = member_of(cited.raw, names[i]);
 
-			if (value.type == SCAN_STRING || value.type == SCAN_NUMBER)
+			/* not raw: lax reading lets through what is no UTF-8 */
+			if (value.type == SCAN_STRING)
+				emit_text(&e, names[i], chat_calls_text(r->scratch, &value));
+			else if (value.type == SCAN_NUMBER)
 				emit_raw(&e, names[i], value.raw);
 		}
 		emit_end(&e);
-		r->sink(
-		    r->arg, &(struct flow){.kind = FLOW_CITATION, .text = buf_text(r->scratch)});
+		r->sink(r->arg, &(struct flow){.kind = FLOW_CITATION, .text = buf_text(r->note)});
 	}
 }
 

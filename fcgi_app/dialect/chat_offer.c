@@ -188,8 +188,7 @@ check_forced(struct chat_writer *w, size_t sent)
 		err_why(w->why,
 		    "'tool_choice' wants the tool '%.*s', which this model's provider cannot be "
 		    "given",
-		    (int)(w->form->choice_name.n < 80 ? w->form->choice_name.n : 80),
-		    w->form->choice_name.p);
+		    (int)text_cut(w->form->choice_name, 80), w->form->choice_name.p);
 	else
 		err_why(w->why, "'tool_choice' wants a tool, but there is none that this model's "
 		                "provider can be given");

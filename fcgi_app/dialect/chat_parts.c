@@ -285,7 +285,7 @@ read_part(struct chat_reader *r, const struct scan_value *value, struct form_tur
 		if (text_is(type, kinds[i].type))
 			return kinds[i].read(&p);
 	err_why(r->why, "'%s' has the type '%.*s', which is not known here", where,
-	    (int)(type.n < 60 ? type.n : 60), type.p);
+	    (int)text_cut(type, 60), type.p);
 	return ERR_BAD_INPUT;
 }
 
@@ -332,42 +332,52 @@ cut_text(struct span text, struct span id, size_t *used)
 	return text;
 }
 
+/* What one element of reasoning_details says. */
+struct detail {
+	struct span data, id, text;
+};
+
 static enum err
-read_detail(struct chat_reader *r, const struct scan_value *value, struct span text, size_t *used,
-    struct form_turn *turn)
+read_detail(struct chat_reader *r, struct span raw, struct detail *out)
 {
 	static const char *const names[] = {
-	    "type", "data", "id", "text", "signature", "summary", "index", "format"};
+	    "data", "id", "text", "signature", "summary", "type", "index", "format"};
+	struct span texts[5];
 	struct scan_value v[NELEM(names)];
-	struct span data, id, own, summary, signature;
 	char where[WHERE_BYTES];
-	struct form_part *part;
 
 	snprintf(where, sizeof where, "messages[%zu].reasoning_details", r->at);
-	chat_parts_pick(r, value->raw, names, v, NELEM(names), where);
-	if (chat_parts_text(r, &v[1], where, "data", &data) != ERR_OK ||
-	    chat_parts_text(r, &v[2], where, "id", &id) != ERR_OK ||
-	    chat_parts_text(r, &v[3], where, "text", &own) != ERR_OK ||
-	    chat_parts_text(r, &v[4], where, "signature", &signature) != ERR_OK ||
-	    chat_parts_text(r, &v[5], where, "summary", &summary) != ERR_OK)
-		return ERR_BAD_INPUT;
-	if (data.n == 0)
-		data = signature;
-	if (!seal_open(data).marked && data.n > 0) {
-		form_add_extra(r->arena, r->form, SPAN("reasoning_details"), value->raw);
-		data.n = 0;
+	chat_parts_pick(r, raw, names, v, NELEM(names), where);
+	for (size_t i = 0; i < NELEM(texts); i++)
+		if (chat_parts_text(r, &v[i], where, names[i], &texts[i]) != ERR_OK)
+			return ERR_BAD_INPUT;
+	*out = (struct detail){.data = texts[0].n > 0 ? texts[0] : texts[3],
+	    .id = texts[1],
+	    .text = texts[2].n > 0 ? texts[2] : texts[4]};
+	if (out->data.n > 0 && !seal_open(out->data).marked) {
+		form_add_extra(r->arena, r->form, SPAN("reasoning_details"), raw);
+		out->data.n = 0;
 	}
-	own = own.n > 0 ? own : summary;
-	if (data.n == 0 && (own.n == 0 || text.n > 0))
-		return ERR_OK; /* the same text once more */
-	part = form_add_part(r->arena, turn, FORM_THOUGHT);
-	part->thought.seal = data;
-	part->thought.redacted = text_is(id, CHAT_PARTS_REDACTED);
-	if (!part->thought.redacted)
-		part->text = own.n > 0 ? own : cut_text(text, id, used);
-	if (own.n > 0)
-		*used = text.n;
 	return ERR_OK;
+}
+
+/* A detail without a seal says what the text says already, if there is one. */
+static void
+add_detail(struct chat_reader *r, const struct detail *detail, struct span text, size_t *used,
+    struct form_turn *turn)
+{
+	struct form_part *part;
+
+	if (detail->data.n == 0 && (detail->text.n == 0 || text.n > 0))
+		return;
+	part = form_add_part(r->arena, turn, FORM_THOUGHT);
+	part->thought.seal = detail->data;
+	part->thought.redacted = text_is(detail->id, CHAT_PARTS_REDACTED);
+	if (part->thought.redacted)
+		return;
+	part->text = detail->text.n > 0 ? detail->text : cut_text(text, detail->id, used);
+	if (detail->text.n > 0)
+		*used = text.n;
 }
 
 enum err
@@ -378,11 +388,15 @@ chat_parts_thoughts(struct chat_reader *r, struct span text, const struct scan_v
 	struct scan_value value;
 	struct span none;
 
-	if (details->type == SCAN_ARRAY)
-		while (scan_next(details->raw, &at, &none, &value))
-			if (value.type == SCAN_OBJECT &&
-			    read_detail(r, &value, text, &used, turn) != ERR_OK)
-				return ERR_BAD_INPUT;
+	while (details->type == SCAN_ARRAY && scan_next(details->raw, &at, &none, &value)) {
+		struct detail detail;
+
+		if (value.type != SCAN_OBJECT)
+			continue;
+		if (read_detail(r, value.raw, &detail) != ERR_OK)
+			return ERR_BAD_INPUT;
+		add_detail(r, &detail, text, &used, turn);
+	}
 	text = text_from(text, used);
 	if (text_trim(text).n > 0)
 		form_add_part(r->arena, turn, FORM_THOUGHT)->text = text;

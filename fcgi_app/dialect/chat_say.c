@@ -298,70 +298,80 @@ say_details(struct chat_writer *w, const struct form_part *part)
 	return true;
 }
 
+static bool
+wants_thoughts(const struct chat_writer *w, struct span text, bool calls)
+{
+	switch (w->host->replay) {
+	case CHAT_REPLAY_NONE: break;
+	case CHAT_REPLAY_CALLS:
+		return calls && (text.n > 0 || chat_host_thinks(w->host, w->target, w->form));
+	case CHAT_REPLAY_ALL: return text.n > 0;
+	}
+	return false;
+}
+
 static void
 say_thoughts(struct chat_writer *w, const struct form_turn *turn, bool calls)
 {
+	static const char *const names[FORM_WIRE__MAX] = {[FORM_CHAT] = "reasoning_content",
+	    [FORM_MESSAGES] = "thinking blocks",
+	    [FORM_RESPONSES] = "reasoning items"};
 	struct span text = join(w, turn->parts, turn->nparts, "\n\n", FORM_THOUGHT);
-	bool thinks = chat_host_thinks(w->host, w->target, w->form);
 	bool given = false;
 
 	for (size_t i = 0; i < turn->nparts && !given; i++)
 		if (turn->parts[i].kind == FORM_THOUGHT)
 			given = say_details(w, &turn->parts[i]);
-	switch (w->host->replay) {
-	case CHAT_REPLAY_NONE: break;
-	case CHAT_REPLAY_CALLS:
-		if (calls && (text.n > 0 || thinks)) {
-			emit_text(&w->e, "reasoning_content", text);
-			return;
-		}
-		break;
-	case CHAT_REPLAY_ALL:
-		if (text.n > 0) {
-			emit_text(&w->e, "reasoning_content", text);
-			return;
-		}
-		break;
-	}
-	if (!given && has(turn, FORM_THOUGHT))
-		drop(w, w->form->from == FORM_MESSAGES    ? "thinking blocks"
-		        : w->form->from == FORM_RESPONSES ? "reasoning items"
-		                                          : "reasoning_content");
+	if (wants_thoughts(w, text, calls))
+		emit_text(&w->e, "reasoning_content", text);
+	else if (!given && has(turn, FORM_THOUGHT))
+		drop(w, names[w->form->from]);
+}
+
+static void
+say_calls(struct chat_writer *w, const struct form_turn *turn)
+{
+	emit_array(&w->e, "tool_calls");
+	for (size_t i = 0; i < turn->nparts; i++)
+		if (turn->parts[i].kind == FORM_CALL)
+			say_call(w, &turn->parts[i].call);
+	emit_end(&w->e);
+}
+
+static void
+say_answer(struct chat_writer *w, const struct form_turn *turn, bool calls)
+{
+	struct span text = join(w, turn->parts, turn->nparts, "", FORM_TEXT);
+	struct span refusal = join(w, turn->parts, turn->nparts, "", FORM_REFUSAL);
+	bool openai = w->host->openai;
+
+	if (text.n == 0 && !openai)
+		text = refusal;
+	begin(w, "assistant", turn);
+	if (text.n == 0 && openai)
+		emit_null(&w->e, "content");
+	else
+		emit_text(&w->e, "content", text);
+	if (refusal.n > 0 && openai)
+		emit_text(&w->e, "refusal", refusal);
+	say_thoughts(w, turn, calls);
+	if (calls)
+		say_calls(w, turn);
+	emit_end(&w->e);
 }
 
 static enum err
 say_assistant(struct chat_writer *w, const struct form_turn *turn)
 {
 	bool calls = has(turn, FORM_CALL);
-	struct span text = join(w, turn->parts, turn->nparts, "", FORM_TEXT);
-	struct span refusal = join(w, turn->parts, turn->nparts, "", FORM_REFUSAL);
 
 	for (size_t i = 0; i < turn->nparts; i++)
 		if (check_part(w, turn, &turn->parts[i]) != ERR_OK)
 			return ERR_BAD_INPUT;
-	if (text.n == 0 && refusal.n == 0 && !calls) {
-		if (has(turn, FORM_THOUGHT))
-			drop(w, "thoughts without an answer");
-		return ERR_OK; /* several hosts refuse an empty message */
-	}
-	if (text.n == 0 && !w->host->openai)
-		text = refusal;
-	begin(w, "assistant", turn);
-	if (text.n == 0 && (calls || refusal.n > 0) && w->host->openai)
-		emit_null(&w->e, "content");
-	else
-		emit_text(&w->e, "content", text);
-	if (refusal.n > 0 && w->host->openai)
-		emit_text(&w->e, "refusal", refusal);
-	say_thoughts(w, turn, calls);
-	if (calls) {
-		emit_array(&w->e, "tool_calls");
-		for (size_t i = 0; i < turn->nparts; i++)
-			if (turn->parts[i].kind == FORM_CALL)
-				say_call(w, &turn->parts[i].call);
-		emit_end(&w->e);
-	}
-	emit_end(&w->e);
+	if (calls || has(turn, FORM_TEXT) || has(turn, FORM_REFUSAL))
+		say_answer(w, turn, calls);
+	else if (has(turn, FORM_THOUGHT)) /* several hosts refuse an empty message */
+		drop(w, "thoughts without an answer");
 	return ERR_OK;
 }
 

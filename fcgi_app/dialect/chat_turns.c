@@ -217,7 +217,7 @@ read_message(struct request *q, const struct scan_value *value)
 	if (text_is(role, "function"))
 		return read_function(&m);
 	err_why(q->r->why, "'%s.role' is '%.*s', which is no role of a message", m.where,
-	    (int)(role.n < 60 ? role.n : 60), role.p);
+	    (int)text_cut(role, 60), role.p);
 	return ERR_BAD_INPUT;
 }
 

@@ -233,7 +233,7 @@ check_extra(struct chat_writer *w, const struct form_extra *extra)
 			err_why(w->why,
 			    "'%.*s' cannot be kept for this model, whose provider is asked in "
 			    "another way",
-			    (int)(extra->name.n < 80 ? extra->name.n : 80), extra->name.p);
+			    (int)text_cut(extra->name, 80), extra->name.p);
 			return ERR_BAD_INPUT;
 		}
 	return ERR_OK;

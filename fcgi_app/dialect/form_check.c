@@ -16,7 +16,7 @@ static enum err
 refuse(const struct form *form, const struct form_turn *turn, struct why *why, const char *text,
     struct span what)
 {
-	int n = what.n < 80 ? (int)what.n : 80;
+	int n = (int)text_cut(what, 80);
 
 	if (turn->at == SIZE_MAX)
 		err_why(why, "the system text %s%s%.*s%s", text, n > 0 ? " '" : "", n, what.p,
