@@ -83,13 +83,17 @@ static void
 settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 {
 	struct forward_outcome *outcome = &j->walk.outcome;
+	/* counting tokens says nothing of how an account does its work, not even of a breaker's permit */
+	bool aside = j->rq.endpoint->dialect == &dialect_count_tokens;
+	const struct classify_finding nothing = {.verdict = VERDICT_CANCELLED};
 	struct settle_outcome result = {
-	    .finding = &outcome->finding,
+	    .finding = aside ? &nothing : &outcome->finding,
+	    .aside = aside,
 	    .usage = &outcome->tap.usage,
 	    .model = model,
 	    .client = arena_z(j->s->arena, j->rq.client),
 	    .latency_ms = outcome->ended.v - outcome->started.v,
-	    .first_content_ms = first_content_ms(outcome),
+	    .first_content_ms = aside ? -1 : first_content_ms(outcome),
 	    .sent = outcome->connected,
 	    .session = j->walk.session.key != NULL ? &j->walk.session : NULL,
 	};
@@ -119,13 +123,17 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	const struct conf_account *account = &j->walk.channel->accounts[lease->account];
 	struct span model = text_span(j->walk.wish.model);
 	const struct convert_way *way = &j->convert.way;
+	struct span native = recall_native(j, lease->account);
 	struct upstream_header headers[6];
 	struct upstream_call call = {
 	    .channel = j->walk.channel,
 	    .account = account,
 	    .path = way->dialect->path,
 	    .model = model,
-	    .body = way->body,
+	    .body = native.n > 0 ? native : way->body,
+	    .more = {way->more[0], way->more[1]},
+	    .content_type = j->rq.form_type,
+	    .any = way->dialect->media,
 	    .stream = way->stream,
 	    .headers = headers,
 	    .nheaders = pass_headers(j, headers, NELEM(headers)),
@@ -142,6 +150,8 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	    .watch = j->s->watch,
 	    .model = model,
 	    .wants_usage = j->rq.wants_usage,
+	    .ending = recall_keep_events,
+	    .ending_arg = j,
 	    .clock = clock_mono,
 	    .wall = clock_wall,
 	};
@@ -156,6 +166,10 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	forward_send(&task, &j->walk.outcome);
 	if (may_resend(j))
 		forward_send(&task, &j->walk.outcome);
+	if (native.n > 0 && recall_is_lost(j)) {
+		call.body = way->body;
+		forward_send(&task, &j->walk.outcome);
+	}
 	j->walk.has_outcome = true;
 	j->respond.upstream_id = j->walk.outcome.upstream_id;
 	settle(j, lease, model.p);

@@ -33,5 +33,7 @@ const struct conf_cost *charge_price(const struct conf *conf, size_t channel, st
 /* *crossed_out: windows of the account's quota that passed 90 % with this (quota.h). */
 enum store_rc charge_apply(
     struct txn *txn, const struct charge *charge, unsigned *crossed_out) STORE_MUST_CHECK;
+/* Only give back what the lease reserved. */
+enum store_rc charge_nothing(struct txn *txn, const struct charge *charge) STORE_MUST_CHECK;
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "errand.h"
 #include "probe_run.h"
+#include "recall_store.h"
 #include "store/book.h"
 #include "store/cooldown.h"
 #include "store/job.h"
@@ -18,6 +19,7 @@
 #define SWEEP_ROWS 256
 #define COOLDOWN_SWEEP_MS 10000
 #define LEDGER_SWEEP_MS 600000
+#define KEPT_SWEEP_MS 60000
 #define BALANCE_LOOK_MS 10000
 #define ALERT_LOOK_MS 1000
 
@@ -84,6 +86,14 @@ run_sessions(struct chore_run *run)
 		if (run->claim.cursor == 0)
 			break;
 	}
+}
+
+static void
+run_kept(struct chore_run *run)
+{
+	for (unsigned batch = 0; batch < 16; batch++)
+		if (!recall_store_sweep(run->s, run->now, SWEEP_ROWS))
+			break;
 }
 
 static void
@@ -181,6 +191,13 @@ every_ledger(const struct conf *conf)
 }
 
 static int64_t
+every_kept(const struct conf *conf)
+{
+	(void)conf;
+	return KEPT_SWEEP_MS;
+}
+
+static int64_t
 every_recover(const struct conf *conf)
 {
 	return conf->probe.recover_every_ms;
@@ -217,6 +234,7 @@ static const struct chore {
     {JOB_SWEEP_COOLDOWNS, every_cooldowns, run_cooldowns, false, NULL},
     {JOB_SWEEP_SESSIONS, every_sessions, run_sessions, false, NULL},
     {JOB_LEDGER_SWEEP, every_ledger, run_ledger, false, NULL},
+    {JOB_SWEEP_KEPT, every_kept, run_kept, false, NULL},
     {JOB_ALERT, every_alert, run_alert, true, alert_idle},
     {JOB_BALANCE, every_balance, run_balance, true, NULL},
     {JOB_RECOVER, every_recover, run_recover, true, NULL},

@@ -71,6 +71,21 @@ edit_wishes(const struct convert *c, struct span model, struct edit *edits)
 	return n;
 }
 
+/* A form may be large: its parts are sent where they lie. */
+static void
+edit_form(struct convert *c, struct span model)
+{
+	const struct request *rq = c->rq;
+	size_t at = (size_t)(rq->form_model.p - rq->form.p);
+
+	c->way.body = rq->form;
+	if (text_equal(model, rq->model))
+		return;
+	c->way.body.n = at;
+	c->way.more[0] = model;
+	c->way.more[1] = text_from(rq->form, at + rq->form_model.n);
+}
+
 /* The bytes for the upstream: the client's, with only the edited values replaced. */
 static void
 edit_body(struct convert *c, struct span model)
@@ -82,6 +97,10 @@ edit_body(struct convert *c, struct span model)
 	size_t nroles = roles ? edit_roles(&rq->read.messages, NULL, 0) : 0, n;
 	struct edit *edits = arena_alloc(c->arena, (nroles + EDITS_FIXED) * sizeof *edits);
 
+	if (rq->form_type.n > 0) {
+		edit_form(c, model);
+		return;
+	}
 	c->way.body = rq->read.body;
 	n = edit_wishes(c, model, edits);
 	if (nroles > 0)

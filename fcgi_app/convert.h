@@ -22,6 +22,7 @@ struct convert_way {
 	const struct conf_channel *channel;
 	const struct dialect *dialect; /* the channel's: it judges the answer */
 	struct span body;              /* as it is to be sent */
+	struct span more[2];           /* it goes on with these */
 	bool stream;                   /* it asks for a stream */
 	struct span dropped;           /* what could not be kept: for X-Sluice-Dropped */
 	struct form_loss loss;

@@ -15,12 +15,17 @@ enum endpoint_who { ENDPOINT_ANYONE, ENDPOINT_CLIENT, ENDPOINT_ADMIN };
 enum endpoint_work {
 	ENDPOINT_FORWARD, /* to an upstream, in the format of `dialect` */
 	ENDPOINT_MODELS,  /* the list, or one of it */
+	ENDPOINT_RECALL,  /* kept responses */
 	ENDPOINT_HEALTHZ,
 	ENDPOINT_STATUS,
 	ENDPOINT_DOCTOR, /* for the operator's sluicectl, see doctor.h */
 };
 
-enum endpoint_method { ENDPOINT_GET = 1, ENDPOINT_POST = 2 }; /* HEAD goes with GET */
+enum endpoint_method {
+	ENDPOINT_GET = 1,
+	ENDPOINT_POST = 2,
+	ENDPOINT_DELETE = 4
+}; /* HEAD goes with GET */
 
 struct endpoint {
 	const char *path;

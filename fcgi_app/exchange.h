@@ -21,6 +21,7 @@ struct exchange {
 	bool (*flush)(void *io);
 	/* Write something the client never sees, so that a connection that is closed shows; may be NULL. */
 	void (*probe)(void *io);
+	bool cut; /* what was written breaks off: the web server must not take it for whole */
 };
 
 /* The value of a variable; empty when it is missing or empty. */

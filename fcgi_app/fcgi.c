@@ -417,6 +417,7 @@ fcgi_begin(struct fcgi *f, int fd, int64_t client_timeout_ms, struct why *why)
 	f->stop_grace_ms = 0;
 	f->exchange.params = f->request.envp;
 	f->exchange.client_fd = fd;
+	f->exchange.cut = false;
 	return &f->exchange;
 }
 
@@ -446,7 +447,7 @@ linger(struct fcgi *f)
 void
 fcgi_end(struct fcgi *f)
 {
-	if (f->broken)
+	if (f->broken || f->exchange.cut)
 		shutdown(f->fd, SHUT_RDWR); /* or libfcgi would still try */
 	FCGX_ClearError(f->request.in);
 	f->request.keepConnection = 1; /* closed here, unless its end cannot be written */

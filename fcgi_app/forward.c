@@ -22,6 +22,7 @@ begin_block(struct transfer *t, struct span line)
 	t->headers = (struct reset_headers){.n = 0};
 	t->out->content_type = t->out->upstream_id = t->out->retry_after = (struct span){"", 0};
 	t->out->status = 0;
+	t->length = -1;
 	if (text_token(&line, " ", &word) && text_token(&line, " ", &word) &&
 	    text_i64(word, 100, 999, &status))
 		t->out->status = (int)status;
@@ -45,6 +46,8 @@ on_header(struct span line, void *arg)
 		return;
 	if (text_is_fold(name, "content-type"))
 		t->out->content_type = arena_copy(t->task->arena, value);
+	else if (text_is_fold(name, "content-length"))
+		(void)text_i64(value, 0, INT64_MAX, &t->length);
 	else if (text_is_fold(name, "x-request-id") || text_is_fold(name, "request-id"))
 		t->out->upstream_id = arena_copy(t->task->arena, value);
 	else if (text_is_fold(name, "retry-after"))
@@ -112,6 +115,14 @@ forward_pass(struct transfer *t, struct span raw)
 	forward_relay(t, raw);
 }
 
+void
+forward_ending(struct transfer *t, struct span events)
+{
+	if (t->task->ending == NULL || events.n == 0)
+		return;
+	t->task->ending(t->task->ending_arg, redact_apply(&t->redact, t->task->arena, events));
+}
+
 /* What the client takes for an error: another shape would look to it like a clean end. */
 static bool
 has_own_shape(const struct transfer *t, const struct sse_event *event)
@@ -148,10 +159,12 @@ on_end_event(struct transfer *t, const struct sse_event *event)
 		t->stop = STOP_EMPTY;
 		return;
 	}
-	if (t->flow != NULL)
+	if (t->flow != NULL) {
 		forward_event(t, event, PART_END);
-	else
+	} else {
+		forward_ending(t, event->raw);
 		forward_pass(t, event->raw);
+	}
 	t->out->tap.ended = true;
 	t->stop = STOP_END;
 }
@@ -267,12 +280,17 @@ on_body(struct span bytes, void *arg)
 		t->out->first_byte = t->last_byte;
 	if (t->mode == MODE_OPEN) {
 		gather(t, bytes);
-		t->mode = mode_of(t);
+		t->mode = t->task->dialect->media ? forward_media_mode(t) : mode_of(t);
 		if (t->mode == MODE_EVENTS) {
 			forward_begin_flow(t);
 			feed_events(t, buf_text(t->body));
 			buf_clear(t->body);
+		} else if (t->mode == MODE_RAW) {
+			forward_media(t, buf_text(t->body));
+			buf_clear(t->body);
 		}
+	} else if (t->mode == MODE_RAW) {
+		forward_media(t, bytes);
 	} else if (t->mode == MODE_PLAIN) {
 		gather(t, bytes);
 	} else {
@@ -324,7 +342,7 @@ heartbeat_ms(const struct transfer *t)
 static void
 beat(struct transfer *t, struct mono_ms now)
 {
-	if (!forward_committed(t) || heartbeat_ms(t) <= 0 ||
+	if (!forward_committed(t) || t->mode == MODE_RAW || heartbeat_ms(t) <= 0 ||
 	    now.v - t->last_sent.v < heartbeat_ms(t))
 		return;
 	t->probes += t->task->watch->half_closed;

@@ -32,6 +32,9 @@ struct forward_task {
 	struct watch *watch;
 	struct span model; /* as sent */
 	bool wants_usage;  /* the client asked for the usage chunk */
+	/* The events that end a stream well, before the client sees them, redacted; NULL: nobody wants them. */
+	void (*ending)(void *arg, struct span events);
+	void *ending_arg;
 	struct mono_ms (*clock)(void);
 	struct wall_ms (*wall)(void);
 };

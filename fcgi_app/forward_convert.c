@@ -23,6 +23,14 @@ feed(struct transfer *t, const struct sse_event *event)
 		arena_reset(t->scratch);
 }
 
+static void
+pass_end(struct transfer *t)
+{
+	if (!t->gathers)
+		forward_ending(t, buf_text(t->made));
+	forward_pass(t, buf_text(t->made));
+}
+
 void
 forward_event(struct transfer *t, const struct sse_event *event, enum dialect_part part)
 {
@@ -36,8 +44,8 @@ forward_event(struct transfer *t, const struct sse_event *event, enum dialect_pa
 	case PART_PREAMBLE:
 	case PART_USAGE: forward_hold(t, buf_text(t->made)); break;
 	case PART_CONTENT:
-	case PART_FINISH:
-	case PART_END: forward_pass(t, buf_text(t->made)); break;
+	case PART_FINISH: forward_pass(t, buf_text(t->made)); break;
+	case PART_END: pass_end(t); break;
 	case PART_ERROR: break;
 	}
 }
@@ -50,7 +58,7 @@ forward_end_flow(struct transfer *t)
 	buf_clear(t->made);
 	convert_flow_end(t->flow, t->made);
 	if (!t->gathers)
-		forward_pass(t, buf_text(t->made));
+		pass_end(t);
 }
 
 void
@@ -70,7 +78,7 @@ forward_convert_body(struct transfer *t)
 		return;
 	}
 	if (t->task->stream) {
-		forward_pass(t, buf_text(t->made));
+		pass_end(t);
 		return;
 	}
 	out->body = redact_apply(&t->redact, t->task->arena, buf_text(t->made));

@@ -13,7 +13,10 @@ is_answer(struct transfer *t)
 {
 	if (!forward_is_success(t) || t->out->transport != TRANSPORT_OK)
 		return false;
-	if (t->mode == MODE_EVENTS || (t->task->call->stream && !forward_converts(t)))
+	if (forward_media_is_whole(t))
+		return true;
+	if (t->mode == MODE_EVENTS || t->mode == MODE_RAW ||
+	    (t->task->call->stream && !forward_converts(t) && !t->task->dialect->media))
 		return false; /* an object where a stream was asked for */
 	return t->task->dialect->answer(buf_text(t->body), &t->out->tap);
 }
@@ -133,8 +136,8 @@ end_in_error(struct transfer *t)
 	respond_bytes(t->task->respond, buf_text(t->made));
 }
 
-void
-forward_close(struct transfer *t)
+static void
+close_stream(struct transfer *t)
 {
 	enum verdict verdict = t->out->finding.verdict;
 	struct respond *r = t->task->respond;
@@ -147,4 +150,13 @@ forward_close(struct transfer *t)
 		end_in_error(t);
 	else if (verdict == VERDICT_OK && !t->out->tap.ended && t->flow == NULL)
 		respond_bytes(r, text_span(t->task->dialect->end_marker));
+}
+
+void
+forward_close(struct transfer *t)
+{
+	if (t->mode == MODE_RAW) /* no event can tell it */
+		t->task->respond->x->cut = t->out->finding.verdict != VERDICT_OK;
+	else
+		close_stream(t);
 }

@@ -16,6 +16,7 @@ enum mode {
 	MODE_OPEN, /* no byte of the body yet that tells */
 	MODE_EVENTS,
 	MODE_PLAIN,
+	MODE_RAW, /* sound, text: relayed as it comes */
 };
 
 /* Why we ended a transfer ourselves. */
@@ -46,7 +47,8 @@ struct transfer {
 	bool gathers;              /* ... and the client wants a plain answer */
 	struct buf *made;          /* by one call of the flow */
 	struct convert_error_trail trail;
-	size_t blanks; /* before the first byte that tells */
+	int64_t length; /* Content-Length, -1 = not told */
+	size_t blanks;  /* before the first byte that tells */
 	enum mode mode;
 	enum stop stop;
 	bool in_block;        /* behind a status line, before the empty line */
@@ -82,6 +84,16 @@ forward_is_success(const struct transfer *t)
 void forward_relay(struct transfer *t, struct span bytes);
 void forward_hold(struct transfer *t, struct span bytes);
 void forward_pass(struct transfer *t, struct span bytes);
+
+/* Tell who wants to know that these events end it. */
+void forward_ending(struct transfer *t, struct span events);
+
+/* forward_media.c: how to take a body that may be of any type, by its first bytes. */
+enum mode forward_media_mode(const struct transfer *t);
+/* MODE_RAW: more of it for the client. */
+void forward_media(struct transfer *t, struct span bytes);
+/* It ended as such an answer may. */
+bool forward_media_is_whole(const struct transfer *t);
 
 /* forward_convert.c: is there anything to convert in a stream? */
 void forward_begin_flow(struct transfer *t);

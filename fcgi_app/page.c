@@ -4,6 +4,7 @@
 #include "base/emit.h"
 #include "doctor.h"
 #include "pick.h"
+#include "recall.h"
 #include "status.h"
 
 #include <string.h>
@@ -244,6 +245,7 @@ page_serve(struct serve *s, struct request *rq, struct respond *r)
 	case ENDPOINT_STATUS: page_status(s, r); break;
 	case ENDPOINT_MODELS: page_models(s, rq, r); break;
 	case ENDPOINT_DOCTOR: doctor_serve(s, rq, r); break;
+	case ENDPOINT_RECALL: recall_page(s, rq, r); break;
 	case ENDPOINT_FORWARD: die("not a page");
 	}
 }

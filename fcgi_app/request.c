@@ -1,5 +1,8 @@
 #include "request.h"
 
+#include "dialect/multipart.h"
+#include "spool.h"
+
 #include <errno.h>
 
 #define READ_BYTES 16384
@@ -66,10 +69,25 @@ broke_off(struct why *why)
 	return late ? ERR_TIMEOUT : ERR_IO;
 }
 
+/* What came and where it goes: into the buffer, or through it. */
+struct incoming {
+	struct buf *buf;
+	struct spool *spool; /* NULL: it stays there */
+};
+
+static size_t
+came(const struct incoming *in)
+{
+	return in->spool == NULL ? in->buf->n : spool_size(in->spool);
+}
+
 static enum err
-read_all(const struct exchange *x, const struct request_limits *limits, struct buf *body,
+read_all(const struct exchange *x, const struct request_limits *limits, const struct incoming *in,
     struct why *why)
 {
+	struct buf *body = in->buf;
+	enum err err;
+
 	int64_t max_bytes = limits->max_bytes;
 	struct mono_ms began = limits->clock();
 	int64_t length = exchange_length(x);
@@ -87,15 +105,18 @@ read_all(const struct exchange *x, const struct request_limits *limits, struct b
 		if (n == 0)
 			break;
 		body->n += (size_t)n;
-		if (is_too_slow(limits, began, body->n)) {
+		if (is_too_slow(limits, began, came(in))) {
 			err_why(why, "the body arrives too slowly");
 			return ERR_TIMEOUT;
 		}
-		if ((int64_t)body->n > max_bytes)
+		if ((int64_t)came(in) > max_bytes)
 			return too_big(max_bytes, why);
+		err = in->spool == NULL ? ERR_OK : spool_step(in->spool, why);
+		if (err != ERR_OK)
+			return err;
 	}
-	if (length > (int64_t)body->n) {
-		err_why(why, "the body has %zu bytes, CONTENT_LENGTH says %lld", body->n,
+	if (length > (int64_t)came(in)) {
+		err_why(why, "the body has %zu bytes, CONTENT_LENGTH says %lld", came(in),
 		    (long long)length);
 		return ERR_BAD_INPUT;
 	}
@@ -119,19 +140,60 @@ check_model(struct span model, struct why *why)
 	return ERR_OK;
 }
 
-enum err
-request_body(struct request *rq, const struct exchange *x, struct arena *arena,
-    const struct request_limits *limits, struct buf *body, struct why *why)
+static enum err
+read_json(struct request *rq, struct arena *arena, const struct buf *body, struct why *why)
 {
-	enum err err = read_all(x, limits, body, why);
+	enum err err = dialect_read(rq->endpoint->dialect, buf_text(body), &rq->read, why);
 
-	if (err == ERR_OK)
-		err = dialect_read(rq->endpoint->dialect, buf_text(body), &rq->read, why);
 	if (err != ERR_OK)
 		return err;
 	if (rq->read.model.type == SCAN_STRING)
 		rq->model = scan_string(arena, rq->read.model.raw);
 	rq->stream = rq->endpoint->dialect->streams && rq->read.stream.type == SCAN_TRUE;
 	rq->wants_usage = rq->read.include_usage.type == SCAN_TRUE;
-	return check_model(rq->model, why);
+	return ERR_OK;
+}
+
+static enum err
+read_form(struct request *rq, struct arena *arena, struct spool *spool, struct why *why)
+{
+	struct multipart fields;
+	struct span boundary;
+	enum err err = spool_text(spool, &rq->form, why);
+
+	if (err == ERR_OK)
+		err = multipart_boundary(arena, rq->form_type, &boundary, why);
+	if (err == ERR_OK)
+		err = multipart_read(rq->form, boundary, &fields, why);
+	if (err != ERR_OK)
+		return err;
+	if (fields.model.n == 0) {
+		err_why(why, "'model' is missing: a field of the form must name it");
+		return ERR_BAD_INPUT;
+	}
+	if (!text_utf8(fields.model)) {
+		err_why(why, "'model' is not UTF-8");
+		return ERR_BAD_INPUT;
+	}
+	rq->read = (struct dialect_request){.body = {"", 0}};
+	rq->form_model = fields.model;
+	rq->model = arena_copy(arena, fields.model);
+	rq->stream = fields.stream.p != NULL && text_is_fold(fields.stream, "true");
+	return ERR_OK;
+}
+
+enum err
+request_body(struct request *rq, const struct exchange *x, struct arena *arena,
+    const struct request_limits *limits, struct buf *body, struct why *why)
+{
+	struct span type = exchange_param(x, "CONTENT_TYPE");
+	bool form = rq->endpoint->dialect->forms && multipart_is(type);
+	struct incoming in = {body, form ? spool_new(arena, body, limits->spool_dir) : NULL};
+	enum err err = read_all(x, limits, &in, why);
+
+	if (form)
+		rq->form_type = type;
+	if (err == ERR_OK)
+		err = form ? read_form(rq, arena, in.spool, why) : read_json(rq, arena, body, why);
+	return err == ERR_OK ? check_model(rq->model, why) : err;
 }

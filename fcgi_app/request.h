@@ -4,7 +4,7 @@
  * In two steps, because access is decided between them: request_head() reads variables only, request_body() the body.
  *
  * Errors    request_body(): ERR_TOO_BIG 413, ERR_BAD_INPUT 400, ERR_TIMEOUT 408 (503 when the drain is over), ERR_IO
- *           the client's side broke off
+ *           the client's side broke off, ERR_STORE 503: a large form cannot be held
  * Memory    strings live in the request's arena or in the body; the body is the caller's buffer
  * Source    SPEC.md sections 4, 5; hosting.md 5, 7
  */
@@ -31,11 +31,14 @@ struct request {
 	struct span model; /* decoded; "" where a body may have none */
 	bool stream, wants_usage;
 	int64_t swallowed; /* bytes of a body of which nothing is kept */
+	/* of multipart/form-data: Content-Type, the whole, and the model's value in it; `read` is empty then */
+	struct span form_type, form, form_model;
 };
 
 /* How much may come, and how slowly: in stall_ms and a second for each REQUEST_MIN_RATE bytes. */
 struct request_limits {
 	int64_t max_bytes, stall_ms;
+	const char *spool_dir; /* for forms that are too large for memory: spool.h */
 	struct mono_ms (*clock)(void);
 };
 

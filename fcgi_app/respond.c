@@ -57,7 +57,7 @@ head_names(const struct respond *r, struct buf *b)
 		header(b, "Access-Control-Allow-Origin", r->origin);
 		buf_z(b, "Vary: Origin\r\n");
 		if (r->preflight)
-			buf_z(b, "Access-Control-Allow-Methods: GET, POST, OPTIONS\r\n"
+			buf_z(b, "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n"
 			         "Access-Control-Allow-Headers: Authorization, Content-Type, "
 			         "X-Api-Key, X-Request-Id, X-Session-Id, Anthropic-Version, "
 			         "Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access\r\n"
@@ -89,6 +89,8 @@ respond_head(struct respond *r, const struct respond_head *head)
 		header(b, "Allow", text_span(head->allow));
 	if (r->service)
 		buf_z(b, "X-Service: sluice\r\n");
+	if (r->estimated)
+		buf_z(b, "X-Sluice-Estimated: 1\r\n");
 	head_names(r, b);
 	buf_z(b, "\r\n");
 	r->status = head->status;

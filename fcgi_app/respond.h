@@ -22,6 +22,7 @@ struct respond {
 	bool head_only;     /* HEAD */
 	bool preflight;     /* OPTIONS of CORS */
 	bool service;       /* X-Service: sluice, of /healthz */
+	bool estimated;     /* X-Sluice-Estimated: the answer is a guess of ours */
 	bool committed, gone;
 	int status;
 	uint64_t bytes;

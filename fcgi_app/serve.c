@@ -4,6 +4,7 @@
 #include "answer.h"
 #include "attempt.h"
 #include "base/clock.h"
+#include "count.h"
 #include "front.h"
 #include "page.h"
 #include "session.h"
@@ -66,8 +67,9 @@ aim(struct serve_job *j, struct why *why)
 	    .model = w->plan.model,
 	    .max_output = plan_max_output(&w->plan),
 	};
+	enum err err = recall_aim(j, why);
 
-	return convert_aim(&j->convert, &target, why);
+	return err == ERR_OK ? convert_aim(&j->convert, &target, why) : err;
 }
 
 /* Channels whose API cannot say what this request asks for are passed over. */
@@ -232,9 +234,16 @@ estimate_tokens(const struct request *rq)
 
 /* Who can serve it: conversations are converted, all else goes to its own API. */
 static unsigned
-wires_of(const struct serve_job *j)
+own_wires(const struct serve_job *j)
 {
 	return j->rq.endpoint->converts ? ROUTE_WIRES_ALL : ROUTE_WIRE(j->rq.endpoint->wire);
+}
+
+/* Where it may begin: tokens are counted for any. */
+static unsigned
+wires_of(const struct serve_job *j)
+{
+	return j->rq.endpoint->dialect == &dialect_count_tokens ? ROUTE_WIRES_ALL : own_wires(j);
 }
 
 static void
@@ -244,7 +253,7 @@ begin_walk(struct serve_job *j, const struct route *route)
 	struct session_key *key = arena_alloc(j->s->arena, sizeof *key);
 	struct walk *w = &j->walk;
 
-	walk_begin(w, j->s->pool, route, wires_of(j), j->s->arena);
+	walk_begin(w, j->s->pool, route, own_wires(j), j->s->arena);
 	convert_begin(&j->convert, j->s->arena, &j->rq, clock_wall().v / 1000);
 	w->wish.realm = realm_of(j, route);
 	w->wish.tokens = estimate_tokens(&j->rq);
@@ -269,6 +278,28 @@ drop_session(struct serve_job *j)
 }
 
 static void
+finish(struct serve_job *j, enum round round, const struct why *why)
+{
+	switch (round) {
+	case ROUND_AGAIN:
+	case ROUND_SERVED:
+		recall_keep_plain(j);
+		answer_deliver(j);
+		break;
+	case ROUND_GONE:
+		j->record.outcome =
+		    j->s->watch->client_gone || j->respond.gone ? "cancelled" : "broken";
+		break;
+	case ROUND_GIVE_UP:
+		drop_session(j);
+		if (!count_instead(j))
+			answer_give_up(j);
+		break;
+	case ROUND_STORE: answer_store_failed(j, why); break;
+	}
+}
+
+static void
 forward(struct serve_job *j)
 {
 	struct why why = {""};
@@ -282,6 +313,8 @@ forward(struct serve_job *j)
 		return;
 	}
 	begin_walk(j, &route);
+	if (count_here(j) || !recall_begin(j))
+		return;
 	if (aim(j, &why) != ERR_OK) {
 		answer_refuse(j, 400, "invalid_request_error", why.text);
 		return;
@@ -293,19 +326,7 @@ forward(struct serve_job *j)
 	do
 		round = one_round(j, &why);
 	while (round == ROUND_AGAIN);
-	switch (round) {
-	case ROUND_AGAIN:
-	case ROUND_SERVED: answer_deliver(j); break;
-	case ROUND_GONE:
-		j->record.outcome =
-		    j->s->watch->client_gone || j->respond.gone ? "cancelled" : "broken";
-		break;
-	case ROUND_GIVE_UP:
-		drop_session(j);
-		answer_give_up(j);
-		break;
-	case ROUND_STORE: answer_store_failed(j, &why); break;
-	}
+	finish(j, round, &why);
 }
 
 static void
@@ -322,6 +343,7 @@ read_and_forward(struct serve_job *j)
 {
 	const struct request_limits limits = {.max_bytes = j->s->conf->server.max_body_bytes,
 	    .stall_ms = j->s->conf->server.client_timeout_ms,
+	    .spool_dir = j->s->conf->state_dir.p,
 	    .clock = clock_mono};
 	struct why why = {""};
 	enum err err;
@@ -333,14 +355,14 @@ read_and_forward(struct serve_job *j)
 	case ERR_OK: break;
 	case ERR_TOO_BIG: answer_refuse(j, 413, "request_too_large", why.text); return;
 	case ERR_TIMEOUT: refuse_late(j, why.text); return;
+	case ERR_STORE: answer_refuse(j, 503, "store_unavailable", why.text); return;
 	case ERR_IO:
 		j->record.outcome = "cancelled";
 		j->respond.gone = true;
 		return;
 	case ERR_BAD_INPUT:
 	case ERR_NOT_FOUND:
-	case ERR_CONFIG:
-	case ERR_STORE: answer_refuse(j, 400, "invalid_request_error", why.text); return;
+	case ERR_CONFIG: answer_refuse(j, 400, "invalid_request_error", why.text); return;
 	}
 	/* only now is everything read, so that a readable connection means: closed */
 	watch_begin(j->s->watch, j->x->client_fd);

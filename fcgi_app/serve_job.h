@@ -5,6 +5,7 @@
 #define SERVE_JOB_H
 
 #include "convert.h"
+#include "recall.h"
 #include "record.h"
 #include "request.h"
 #include "serve.h"
@@ -18,6 +19,7 @@ struct serve_job {
 	struct record record;
 	struct walk walk;
 	struct convert convert; /* aimed at the walk's present channel */
+	struct recall recall;   /* of responses: the conversation that it goes on with */
 	bool explain;           /* an admin asks what would happen: nothing is to happen */
 };
 

@@ -361,6 +361,17 @@ settle_in(struct txn *txn, void *arg)
 	return rc == STORE_OK ? write_events(txn, &job->report) : rc;
 }
 
+static enum store_rc
+aside_in(struct txn *txn, void *arg)
+{
+	struct settle_job *job = arg;
+	enum store_rc rc = slot_free(txn, job->slot);
+
+	job->report.n = 0;
+	job->change = (struct health_change){.old_until_ms = 0};
+	return rc == STORE_OK || rc == STORE_NONE ? settle_aside(txn, job) : rc;
+}
+
 enum err
 settle_lease(struct env *env, const struct slot *slot, const struct pool *pool,
     struct pick_lease *lease, const struct settle_outcome *outcome, struct wall_ms now,
@@ -372,7 +383,7 @@ settle_lease(struct env *env, const struct slot *slot, const struct pool *pool,
 
 	if (!lease->taken || lease->settled)
 		die("a lease was settled twice");
-	rc = env_update(env, settle_in, &job);
+	rc = env_update(env, outcome->aside ? aside_in : settle_in, &job);
 	lease->settled = true;
 	report_out->n = 0;
 	if (rc != STORE_OK) {

@@ -24,7 +24,8 @@ struct settle_outcome {
 	int64_t latency_ms;                     /* of the whole attempt */
 	int64_t first_content_ms;               /* -1 = there was none */
 	bool sent;                              /* the request reached the upstream */
-	const struct settle_session *session;   /* NULL = none */
+	bool aside; /* a question that is no work: the lease is given back, and nothing is learnt */
+	const struct settle_session *session; /* NULL = none */
 };
 
 /* The conversation of a request and what its pick found. */

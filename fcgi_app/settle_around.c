@@ -115,15 +115,12 @@ quota_event(struct settle_job *job)
 		    job->quota_crossed & QUOTA_LIFE ? " in all" : "");
 }
 
+static const struct dialect_usage none = {
+    .prompt = -1, .completion = -1, .cached = -1, .cache_write = -1, .reasoning = -1, .total = -1};
+
 static enum store_rc
 charge(struct txn *txn, struct settle_job *job)
 {
-	static const struct dialect_usage none = {.prompt = -1,
-	    .completion = -1,
-	    .cached = -1,
-	    .cache_write = -1,
-	    .reasoning = -1,
-	    .total = -1};
 	const struct dialect_usage *usage = job->outcome->usage;
 	struct charge c = {
 	    .conf = job->pool->conf,
@@ -151,6 +148,19 @@ settle_around(struct txn *txn, struct settle_job *job)
 		rc = feed_breaker(txn, job);
 	if (rc == STORE_OK)
 		rc = settle_session(txn, job);
+	return rc == STORE_OK ? queue_next(txn, &who, &job->wake) : rc;
+}
+
+enum store_rc
+settle_aside(struct txn *txn, struct settle_job *job)
+{
+	struct queue_who who = {job->slot, job->lease->ref.channel, 0};
+	struct charge c = {
+	    .conf = job->pool->conf, .lease = job->lease, .usage = &none, .now = job->now};
+	enum store_rc rc = charge_nothing(txn, &c);
+
+	if (rc == STORE_OK)
+		rc = feed_breaker(txn, job);
 	return rc == STORE_OK ? queue_next(txn, &who, &job->wake) : rc;
 }
 

@@ -34,5 +34,7 @@ void settle_event_states(
 
 /* All that is not the account's own row: ledger and quotas, the channel's breaker, the session, the queue. */
 enum store_rc settle_around(struct txn *txn, struct settle_job *job);
+/* Of it only what the lease held. */
+enum store_rc settle_aside(struct txn *txn, struct settle_job *job);
 
 #endif

@@ -61,13 +61,35 @@ static size_t
 read_body(char *dst, size_t size, size_t n, void *arg)
 {
 	struct upstream *up = arg;
-	struct span left = text_from(up->call->body, up->handed);
-	size_t k = left.n < size * n ? left.n : size * n;
+	const struct upstream_call *call = up->call;
+	const struct span parts[] = {call->body, call->more[0], call->more[1]};
+	size_t skip = up->handed, k = 0;
 
-	if (k > 0)
-		memcpy(dst, left.p, k);
+	for (size_t i = 0; i < NELEM(parts) && k < size * n; i++) {
+		struct span left = text_from(parts[i], skip);
+
+		skip -= parts[i].n - left.n;
+		if (left.n > size * n - k)
+			left.n = size * n - k;
+		if (left.n > 0)
+			memcpy(dst + k, left.p, left.n);
+		k += left.n;
+	}
 	up->handed += k;
 	return k;
+}
+
+static size_t
+body_bytes(const struct upstream_call *call)
+{
+	return call->body.n + call->more[0].n + call->more[1].n;
+}
+
+/* libcurl gets it at once, or asks for it bit by bit. */
+static bool
+is_small(const struct upstream_call *call)
+{
+	return call->body.n < SMALL_BODY && call->body.n == body_bytes(call);
 }
 
 /* Was the request written to the connection in whole? */
@@ -76,8 +98,8 @@ written_whole(struct upstream *up)
 {
 	long sent = 0;
 
-	if (up->call->body.n >= SMALL_BODY)
-		return up->handed == up->call->body.n;
+	if (!is_small(up->call))
+		return up->handed == body_bytes(up->call);
 	curl_easy_getinfo(up->easy, CURLINFO_REQUEST_SIZE, &sent);
 	return sent > (long)up->call->body.n;
 }
@@ -269,9 +291,12 @@ set_headers(struct upstream *up, struct arena *arena, const struct upstream_call
 {
 	up->headers = NULL;
 	if (!call->get)
-		add_header(up, arena, "Content-Type", SPAN("application/json"));
+		add_header(up, arena, "Content-Type",
+		    call->content_type.n > 0 ? call->content_type : SPAN("application/json"));
 	add_header(up, arena, "Accept",
-	    call->stream ? SPAN("text/event-stream") : SPAN("application/json"));
+	    call->any      ? SPAN("*/*")
+	    : call->stream ? SPAN("text/event-stream")
+	                   : SPAN("application/json"));
 	add_header(up, arena, "User-Agent", SPAN("sluice/" SLUICE_VERSION));
 	if (call->account != NULL)
 		add_credential(up, arena, call);
@@ -296,8 +321,8 @@ set_body(struct upstream *up, const struct upstream_call *call)
 	SET(up, call->get ? CURLOPT_HTTPGET : CURLOPT_POST, 1L);
 	if (call->get)
 		return;
-	SET(up, CURLOPT_POSTFIELDS, call->body.n < SMALL_BODY ? call->body.p : NULL);
-	SET(up, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.n);
+	SET(up, CURLOPT_POSTFIELDS, is_small(call) ? call->body.p : NULL);
+	SET(up, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body_bytes(call));
 }
 
 enum err

@@ -36,6 +36,9 @@ struct upstream_call {
 	const struct conf_policy
 	    *policy; /* where channel and account are NULL: no key goes along */
 	struct span body;
+	struct span more[2];      /* it goes on with these */
+	struct span content_type; /* empty: JSON */
+	bool any;                 /* the answer may be of any type */
 	bool stream;
 	/* Of the client, from the allow-list; what the account has of its own counts instead. */
 	const struct upstream_header *headers;

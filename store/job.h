@@ -24,6 +24,7 @@ enum job_id {
 	JOB_READERS = 6,
 	JOB_LEDGER_SWEEP = 7,
 	JOB_ALERT = 8,
+	JOB_SWEEP_KEPT = 9,
 	JOB__MAX
 };
 

@@ -31,6 +31,10 @@ enum key_kind {
 	KEY_BOUND = 17,   /* channel, shard: sessions bound to each account */
 	KEY_QUEUE = 18,   /* channel: who waits for a lease */
 	KEY_JOB = 19,     /* job: when it is due, who runs it */
+	/* of `book` alone: kept.h */
+	KEY_KEPT = 20,      /* number: how old a kept text is; 0: sums */
+	KEY_KEPT_NAME = 21, /* hashed: client and name -> number */
+	KEY_KEPT_TEXT = 22, /* number, piece: bytes */
 };
 
 static inline uint64_t

@@ -52,6 +52,8 @@ struct dialect {
 	bool judged;       /* feeds health; false: 404, 405, 501 are the caller's fault */
 	bool streams;      /* "stream": true has a meaning */
 	bool usage_option; /* stream_options.include_usage exists */
+	bool media;        /* an answer may be of any type, and passes as it comes */
+	bool forms;        /* a request may be multipart/form-data */
 	/* What this API asks of a request beside what dialect_read(), who calls it, asks of all. */
 	enum err (*check)(const struct dialect_request *request, struct why *why);
 	/*
@@ -77,6 +79,12 @@ extern const struct dialect dialect_chat;
 extern const struct dialect dialect_completions;
 extern const struct dialect dialect_embeddings;
 extern const struct dialect dialect_moderations;
+extern const struct dialect dialect_images;
+extern const struct dialect dialect_image_edits;
+extern const struct dialect dialect_image_variations;
+extern const struct dialect dialect_speech;
+extern const struct dialect dialect_transcriptions;
+extern const struct dialect dialect_translations;
 extern const struct dialect dialect_messages;
 extern const struct dialect dialect_count_tokens;
 extern const struct dialect dialect_responses;

@@ -120,8 +120,8 @@ static const struct {
 	int64_t prompt, completion, cached, written;
 } files[] = {
     {"messages-stream.resp.sse", "pcpfE", "end_turn", "claude-sonnet-4-20250514", 16, 38, 0, 0},
-    {"messages-stream-tool.resp.sse", "pcpcpcpfE", "tool_use", "claude-sonnet-4-20250514", 394, 67, 0,
-        0},
+    {"messages-stream-tool.resp.sse", "pcpcpcpfE", "tool_use", "claude-sonnet-4-20250514", 394, 67,
+        0, 0},
     {"messages-stream-multi-tool.resp.sse", "pcpcpcpcpcpfE", "tool_use", "claude-sonnet-4-20250514",
         502, 137, 0, 0},
     {"messages-stream-thinking.resp.sse", "pcpcpcpcpfE", "tool_use", "claude-sonnet-4-20250514",

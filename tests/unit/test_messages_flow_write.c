@@ -266,7 +266,7 @@ test_cases(void **state)
 		steps_give(quotes(arena, cases[i].steps).p, write_step, &sink);
 		got = in_short(arena, buf_text(&sink.out), cases[i].what);
 		if (!text_equal(buf_text(got), want))
-			fail_msg("%s:\ngot  %s\nwant %s\nin %s", cases[i].what, got->p, want.p,
+			fail_msg("%s:\ngot  %s\nwant %s\nfrom %s", cases[i].what, got->p, want.p,
 			    sink.out.p);
 		buf_release(&sink.out);
 		arena_free(&arena);
@@ -344,6 +344,26 @@ test_names(void **state)
 	buf_init(&sink.out, 1 << 20);
 	steps_give("call 0 a f_1\n", write_step, &sink);
 	assert_non_null(strstr(sink.out.p, "\"name\":\"f.1\""));
+	buf_release(&sink.out);
+	arena_free(&arena);
+}
+
+/* Nothing waits for longer than it must. */
+static void
+test_at_once(void **state)
+{
+	struct arena *arena = arena_new(1 << 22);
+	struct flow_job job = job_of(arena);
+	struct sink sink = {.w = flow_write_messages.begin(&job)};
+
+	(void)state;
+	buf_init(&sink.out, 1 << 20);
+	steps_give("call 0 a f\ncall 1 b g\nargs 1 {}\ncallend 1\n", write_step, &sink);
+	assert_null(strstr(sink.out.p, "\"g\""));
+	steps_give("callend 0\n", write_step, &sink);
+	assert_non_null(strstr(sink.out.p, "\"g\""));
+	steps_give("text now\n", write_step, &sink);
+	assert_non_null(strstr(sink.out.p, "now"));
 	buf_release(&sink.out);
 	arena_free(&arena);
 }
@@ -435,6 +455,7 @@ main(void)
 	    cmocka_unit_test(test_and_back),
 	    cmocka_unit_test(test_seals),
 	    cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_at_once),
 	    cmocka_unit_test(test_error),
 	    cmocka_unit_test(test_answers),
 	};

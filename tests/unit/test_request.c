@@ -156,7 +156,7 @@ test_body(void **state)
 		char length[64];
 		const char *params[] = {bodies[i].length == NULL ? NULL : length, NULL};
 		struct request rq = {.endpoint = endpoint_find(SPAN("/v1/chat/completions"))};
-		struct request_limits limits = {bodies[i].max, 60000, still};
+		struct request_limits limits = {bodies[i].max, 60000, "/nonexistent", still};
 		struct why why = {""};
 		struct memory m;
 		struct buf body;
@@ -191,7 +191,7 @@ test_no_stream(void **state)
 {
 	static const char *const params[] = {NULL};
 	struct request rq = {.endpoint = endpoint_find(SPAN("/v1/embeddings"))};
-	struct request_limits limits = {999, 60000, still};
+	struct request_limits limits = {999, 60000, "/nonexistent", still};
 	struct arena *arena = arena_new((size_t)1 << 20);
 	struct memory m;
 	struct buf body;
@@ -240,7 +240,7 @@ test_pace(void **state)
 	(void)state;
 	for (size_t i = 0; i < NELEM(paces); i++) {
 		struct request rq = {.endpoint = endpoint_find(SPAN("/v1/chat/completions"))};
-		struct request_limits limits = {999, paces[i].stall_ms, ticking};
+		struct request_limits limits = {999, paces[i].stall_ms, "/nonexistent", ticking};
 		struct arena *arena = arena_new((size_t)1 << 20);
 		struct why why = {""};
 		struct memory m;

@@ -1,0 +1,19 @@
+/*
+ * count - POST /v1/messages/count_tokens where no host can be asked: an estimate of ours.
+ *
+ * A channel of Anthropic's API is asked; what came of it changes no account's state. Of other channels, and where the
+ * host has no such endpoint, the answer is dialect/estimate.h's, with X-Sluice-Estimated: 1.
+ *
+ * Source    SPEC.md 4.1, 6; formats.md C.10, G
+ */
+#ifndef COUNT_H
+#define COUNT_H
+
+#include "serve_job.h"
+
+/* The walk has begun at a channel that cannot be asked: answered. */
+bool count_here(struct serve_job *j);
+/* Nobody counted, as the host has no such endpoint: answered. */
+bool count_instead(struct serve_job *j);
+
+#endif

@@ -1,0 +1,292 @@
+#include "recall.h"
+
+#include "answer.h"
+#include "base/clock.h"
+#include "base/emit.h"
+#include "recall_store.h"
+#include "serve_job.h"
+
+#include "store/sticky.h"
+
+#include <stdio.h>
+#include <sys/random.h>
+
+#define ID_BYTES 24
+
+static bool
+is_responses(const struct request *rq)
+{
+	return rq->endpoint->converts && rq->endpoint->wire == FORM_RESPONSES;
+}
+
+/* "store" is true unless it says otherwise. What runs in the background has no end that could be seen here. */
+static bool
+wants_keeping(struct span body)
+{
+	static const char *const paths[] = {"store", "background"};
+	struct scan_value v[NELEM(paths)];
+
+	return scan_pick(body, paths, v, NELEM(paths), NULL) == ERR_OK && v[0].type != SCAN_FALSE &&
+	       v[1].type != SCAN_TRUE;
+}
+
+/* Not from the request's id, which the client may choose: it would overwrite its own responses. */
+static struct span
+fresh_id(struct serve_job *j)
+{
+	unsigned char bytes[ID_BYTES];
+	struct buf *out = arena_buf(j->s->arena, 64);
+
+	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+		die("no random bytes");
+	buf_z(out, "resp_");
+	for (size_t i = 0; i < sizeof bytes; i++)
+		buf_print(out, "%02x", bytes[i]);
+	return buf_text(out);
+}
+
+static bool
+refuse(struct serve_job *j, const char *code, const char *message)
+{
+	struct buf *out = arena_buf(j->s->arena, 4096);
+	struct emit e;
+
+	emit_init(&e, out);
+	emit_object(&e, NULL);
+	emit_object(&e, "error");
+	emit_z(&e, "message", message);
+	emit_z(&e, "type", "invalid_request_error");
+	emit_z(&e, "param", "previous_response_id");
+	emit_z(&e, "code", code);
+	emit_end(&e);
+	emit_end(&e);
+	buf_char(out, '\n');
+	j->record.outcome = code;
+	respond_json(&j->respond, 400, buf_text(out));
+	return false;
+}
+
+static bool
+store_failed(struct serve_job *j)
+{
+	struct why why;
+
+	err_why(&why, "%s", env_error(j->s->env));
+	answer_store_failed(j, &why);
+	return false;
+}
+
+static bool
+find(struct serve_job *j, struct span id)
+{
+	struct recall_store at = {j->s, j->rq.client, id, clock_wall()};
+	struct recall *r = &j->recall;
+	struct span text;
+	char shown[160];
+
+	switch (recall_store_get(&at, j->s->arena, &text)) {
+	case STORE_OK: r->found = history_read(j->s->arena, text, &r->from); break;
+	case STORE_NONE: break;
+	case STORE_FULL:
+	case STORE_BUSY:
+	case STORE_BAD:
+	case STORE_IO: return store_failed(j);
+	}
+	if (r->found) {
+		r->carried = history_carry(j->s->arena, &r->from);
+		return true;
+	}
+	text_clean(shown, sizeof shown, id);
+	return refuse(j, "previous_response_not_found",
+	    arena_print(j->s->arena,
+	        "Previous response with id '%s' not found: it was not kept, was deleted or has "
+	        "expired",
+	        shown));
+}
+
+/* ---- prefer the account that keeps it ---- */
+
+struct bind {
+	const struct serve_job *j;
+	size_t account;
+};
+
+static enum store_rc
+bind_in(struct txn *txn, void *arg)
+{
+	const struct bind *b = arg;
+	const struct walk *w = &b->j->walk;
+	const struct pool *pool = b->j->s->pool;
+	struct sticky_id id = {w->session.key, pool->channels[w->plan.channel].number, clock_wall(),
+	    pool->conf->sticky.ttl_ms};
+	struct sticky_row row;
+	enum store_rc rc = sticky_get(txn, &id, &row);
+
+	return rc == STORE_NONE
+	           ? sticky_put(txn, &id, pool_ref(pool, w->plan.channel, b->account).number)
+	           : rc;
+}
+
+/* A conversation that is bound already stays where it is. */
+static void
+bind(struct serve_job *j)
+{
+	const struct walk *w = &j->walk;
+	const struct history *from = &j->recall.from;
+	struct bind b = {j, 0};
+
+	if (j->explain || w->session.key == NULL || !from->stored ||
+	    !text_equal(w->channel->name, from->channel))
+		return;
+	while (b.account < w->channel->naccounts &&
+	       !text_equal(w->channel->accounts[b.account].id, from->account))
+		b.account++;
+	if (b.account < w->channel->naccounts && pool_has(j->s->pool, w->plan.channel, b.account) &&
+	    env_update(j->s->env, bind_in, &b) != STORE_OK)
+		log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), "a session was not bound",
+		    LOG_TEXT("id", j->rq.id), LOG_Z("why", env_error(j->s->env)));
+}
+
+bool
+recall_begin(struct serve_job *j)
+{
+	const struct scan_value *previous = &j->rq.read.previous_response_id;
+	struct recall *r = &j->recall;
+	struct span id;
+
+	*r = (struct recall){.carried = {"", 0}, .plain = {"", 0}};
+	if (!is_responses(&j->rq))
+		return true;
+	r->written = j->rq.read;
+	r->keeps = wants_keeping(j->rq.read.body) && !j->explain;
+	j->convert.response_id = fresh_id(j);
+	j->convert.store = r->keeps;
+	if (previous->type == SCAN_ABSENT || previous->type == SCAN_NULL)
+		return true;
+	if (previous->type != SCAN_STRING)
+		return refuse(
+		    j, "invalid_request_error", "'previous_response_id' must be a string");
+	id = scan_string(j->s->arena, previous->raw);
+	j->convert.previous_id = id;
+	if (!find(j, id))
+		return false;
+	bind(j);
+	return true;
+}
+
+/* ---- the body ---- */
+
+enum err
+recall_aim(struct serve_job *j, struct why *why)
+{
+	const struct conf_channel *channel = j->walk.channel;
+	bool native = channel->wire == WIRE_RESPONSES;
+	struct recall *r = &j->recall;
+	struct arena *arena = j->s->arena;
+	struct span body = r->plain;
+
+	if (!r->found)
+		return ERR_OK;
+	if (native || body.n == 0) {
+		struct span items = history_fit(arena, r->carried, native, channel->name);
+
+		body = history_body(arena, &r->written,
+		    history_join(arena, items, history_own(arena, &r->written)));
+	}
+	if (!native)
+		r->plain = body;
+	return dialect_read(j->rq.endpoint->dialect, body, &j->rq.read, why);
+}
+
+struct span
+recall_native(struct serve_job *j, size_t account)
+{
+	const struct conf_channel *channel = j->walk.channel;
+	const struct history *from = &j->recall.from;
+	struct convert_target target = {.channel = channel, .model = j->walk.plan.model};
+	struct request *written;
+	struct convert *convert;
+	struct why why;
+
+	if (!j->recall.found || !from->stored || !j->convert.way.same ||
+	    !text_equal(channel->name, from->channel) ||
+	    !text_equal(channel->accounts[account].id, from->account))
+		return (struct span){"", 0};
+	written = arena_alloc(j->s->arena, sizeof *written);
+	convert = arena_alloc(j->s->arena, sizeof *convert);
+	*written = j->rq;
+	written->read = j->recall.written;
+	convert_begin(convert, j->s->arena, written, 0);
+	if (convert_aim(convert, &target, &why) != ERR_OK)
+		return (struct span){"", 0};
+	return convert->way.body;
+}
+
+bool
+recall_is_lost(const struct serve_job *j)
+{
+	const struct forward_outcome *o = &j->walk.outcome;
+	struct span message = text_span(o->finding.message);
+
+	if (j->respond.committed || (o->status != 400 && o->status != 404))
+		return false;
+	return text_is(text_span(o->finding.code), "previous_response_not_found") ||
+	       text_has_fold(message, "previous response") ||
+	       text_has_fold(message, "previous_response");
+}
+
+/* ---- the answer ---- */
+
+static void
+keep(struct serve_job *j, const struct history_answer *answer)
+{
+	const struct recall *r = &j->recall;
+	struct arena *arena = j->s->arena;
+	struct span items = history_join(arena, r->carried, history_own(arena, &r->written));
+	struct history history = {
+	    .channel = j->respond.channel,
+	    .account = j->respond.account,
+	    .native = j->convert.way.same,
+	    .stored = answer->stored && j->convert.way.same,
+	    .items =
+	        text_span(arena_join(arena, (const struct span[]){SPAN("["), items, SPAN("]")}, 3)),
+	    .response = answer->response,
+	};
+	struct recall_store at = {j->s, j->rq.client, answer->id, clock_wall()};
+	struct buf *text = arena_buf(arena, (size_t)j->s->conf->context.max_session_bytes);
+	enum store_rc rc;
+
+	history_write(&history, text);
+	if (text->over) {
+		log_fields(j->s->log, LOG_LEVEL_INFO, clock_wall(),
+		    "a response is not kept: the conversation is larger than context.max_session",
+		    LOG_TEXT("id", j->rq.id));
+		return;
+	}
+	rc = recall_store_put(&at, buf_text(text));
+	if (rc != STORE_OK)
+		log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), "a response was not kept",
+		    LOG_TEXT("id", j->rq.id), LOG_Z("why", env_error(j->s->env)));
+}
+
+void
+recall_keep_plain(struct serve_job *j)
+{
+	struct history_answer answer;
+
+	if (!j->respond.committed && j->recall.keeps &&
+	    history_answer(j->s->arena, j->walk.outcome.body, &answer))
+		keep(j, &answer);
+}
+
+void
+recall_keep_events(void *job, struct span events)
+{
+	struct serve_job *j = job;
+	struct history_answer answer;
+
+	if (j->recall.keeps && !j->recall.kept && history_events(j->s->arena, events, &answer)) {
+		j->recall.kept = true;
+		keep(j, &answer);
+	}
+}

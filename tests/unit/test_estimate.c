@@ -1,0 +1,212 @@
+#include "dialect/estimate.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define A10 "aaaaaaaaaa"
+#define BASE64 "QmFzZTY0IGlzIG5vdCBhIHdvcmQ1Mjc0MTg5NTM3MjE0NTY3ODk="
+#define HEX "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822c"
+
+/* By the table of formats.md G.7, in hundredths: o200k, cl100k, DeepSeek, Qwen, Claude 2. */
+static const struct {
+	const char *what, *text;
+	int want[ESTIMATE__MAX];
+} texts[] = {
+    {"nothing", "", {0, 0, 0, 0, 0}},
+    {"a word", "hello", {87, 89, 87, 87, 97}},
+    {"two words", "hello world", {174, 178, 174, 174, 194}},
+    {"9 letters", "worldwide", {208, 211, 198, 207, 212}},
+    {"16 letters", "wwwwwwwwwwwwwwww", {208, 211, 198, 207, 212}},
+    {"17 letters", "wwwwwwwwwwwwwwwww", {329, 333, 309, 327, 327}},
+    {"digits", "1234567890", {460, 476, 408, 1000, 368}},
+    {"a blank before a digit", "a 1", {302, 308, 289, 287, 189}},
+    {"a tab before a digit", "a\t1", {202, 208, 189, 187, 189}},
+    {"blanks", "a \t b", {252, 266, 223, 251, 194}},
+    {"one blank at the end", "a ", {87, 89, 87, 87, 97}},
+    {"lines", "\r\n\n", {49, 39, 68, 58, 104}},
+    {"punctuation", "({}));", {94, 91, 113, 89, 115}},
+    {"han", "\xe4\xbd\xa0\xe5\xa5\xbd", {156, 224, 126, 144, 204}},
+    {"kana", "\xe3\x83\x86", {71, 105, 70, 67, 110}},
+    {"hangul", "\xed\x95\x9c", {71, 105, 70, 67, 110}},
+    {"cyrillic", "\xd0\x96", {35, 55, 41, 46, 60}},
+    {"greek", "\xce\xa9", {42, 105, 55, 102, 110}},
+    {"accented", "\xc3\xa9", {150, 250, 250, 250, 250}},
+    {"vietnamese", "\xe1\xba\xbf", {10, 70, 60, 0, 90}},
+    {"an emoji", "\xf0\x9f\x99\x82", {86, 93, 89, 87, 88}},
+    {"a torn character", "\xe4\xbd", {86, 93, 89, 87, 88}},
+    {"bytes that are none", "\xff\x80", {86, 93, 89, 87, 88}},
+    {"base64", BASE64, {3640, 3744, 3640, 3848, 3692}},
+    {"hex", HEX, {2736, 2736, 2784, 4272, 2784}},
+    {"39 characters are no long run", "aB1aB1aB1aB1aB1aB1aB1aB1aB1aB1aB1aB1aB1",
+        {2626, 2704, 2457, 2431, 2457}},
+    {"40 are", "xY1xY1xY1xY1xY1xY1xY1xY1xY1xY1xY1xY1xY12", {2800, 2880, 2800, 2960, 2840}},
+    {"a long word", A10 A10 A10 A10, {571, 577, 531, 567, 557}},
+    {"words joined", "Some_Name-with-Many_Words-and-NUMBERS_1234-x",
+        {1678, 1678, 1804, 1808, 1880}},
+};
+
+static void
+runs(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NELEM(texts); i++)
+		for (int t = 0; t < ESTIMATE__MAX; t++) {
+			int64_t got =
+			    estimate_text((enum estimate_table)t, text_span(texts[i].text));
+
+			if (got != texts[i].want[t])
+				fail_msg("%s, table %d: %lld, want %d", texts[i].what, t,
+				    (long long)got, texts[i].want[t]);
+		}
+}
+
+/* What the tokenizers really make of it (formats.md G.3), and how far off the estimate may be. */
+static const struct {
+	const char *text;
+	int o200k, cl100k, deepseek, qwen;
+	int off;
+} truths[] = {
+    {"hello world", 2, 2, 2, 2, 0},
+    {"Hello, world!", 4, 4, 4, 4, 0},
+    {"The quick brown fox jumps over the lazy dog.", 10, 10, 10, 10, 1},
+    {"1234567890", 4, 4, 4, 10, 1},
+    {"\xe4\xbd\xa0\xe5\xa5\xbd\xef\xbc\x8c\xe4\xb8\x96\xe7\x95\x8c", 3, 6, 3, 3, 1},
+    {"\xe8\x87\xaa\xe5\x8a\xa8\xe8\xbd\xae\xe6\x8d\xa2\xe8\xb4\xa6\xe5\x8f\xb7\xe6\xb1\xa0\xe4\xb8"
+     "\x8e\xe4\xbc\x9a\xe8\xaf\x9d\xe7\xb2\x98\xe6\x80\xa7",
+        11, 15, 9, 10, 2},
+    {"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe3\x81\xae\xe3\x83\x86\xe3\x82\xad\xe3\x82\xb9\xe3\x83"
+     "\x88",
+        6, 8, 5, 6, 1},
+    {"for (int i = 0; i < n; i++) {\n\tsum += a[i];\n}\n", 21, 21, 21, 21, 4},
+    {"{\"type\":\"function\",\"name\":\"get_weather\"}", 10, 10, 11, 10, 3},
+    {"https://example.com/a/b?c=d&e=f", 11, 11, 12, 11, 6},
+};
+
+static void
+truth(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NELEM(truths); i++) {
+		const int want[] = {
+		    truths[i].o200k, truths[i].cl100k, truths[i].deepseek, truths[i].qwen};
+
+		for (int t = 0; t < 4; t++) {
+			int64_t sum =
+			    estimate_text((enum estimate_table)t, text_span(truths[i].text));
+			int64_t off = (sum + 50) / 100 - want[t];
+
+			if (off > truths[i].off || -off > truths[i].off)
+				fail_msg("'%s', table %d: %lld, truly %d", truths[i].text, t,
+				    (long long)sum, want[t]);
+		}
+	}
+}
+
+static const struct {
+	const char *name;
+	enum estimate_table table;
+	unsigned percent;
+	bool claude;
+} models[] = {
+    {"gpt-4o-mini", ESTIMATE_O200K, 100, false},
+    {"gpt-4.1", ESTIMATE_O200K, 100, false},
+    {"gpt-4-turbo", ESTIMATE_CL100K, 100, false},
+    {"gpt-3.5-turbo", ESTIMATE_CL100K, 100, false},
+    {"text-embedding-3-small", ESTIMATE_CL100K, 100, false},
+    {"gpt-5", ESTIMATE_O200K, 100, false},
+    {"deepseek-chat", ESTIMATE_DEEPSEEK, 100, false},
+    {"deepseek-ai/DeepSeek-V3", ESTIMATE_DEEPSEEK, 100, false},
+    {"Qwen/Qwen2.5-72B", ESTIMATE_QWEN, 100, false},
+    {"claude-2.1", ESTIMATE_CLAUDE2, 100, true},
+    {"claude-instant-1.2", ESTIMATE_CLAUDE2, 100, true},
+    {"claude-3-5-sonnet-20241022", ESTIMATE_O200K, 120, true},
+    {"anthropic/claude-3.7-sonnet", ESTIMATE_O200K, 120, true},
+    {"claude-sonnet-4-20250514", ESTIMATE_O200K, 120, true},
+    {"claude-opus-4-5", ESTIMATE_O200K, 120, true},
+    {"claude-opus-4-7", ESTIMATE_O200K, 155, true},
+    {"claude-sonnet-5", ESTIMATE_O200K, 155, true},
+    {"claude-next", ESTIMATE_O200K, 155, true},
+    {"", ESTIMATE_O200K, 100, false},
+    {"glm-4.6", ESTIMATE_O200K, 100, false},
+};
+
+static void
+names(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NELEM(models); i++) {
+		struct estimate_model m = estimate_model(text_span(models[i].name));
+
+		if (m.table != models[i].table || m.percent != models[i].percent ||
+		    m.claude != models[i].claude)
+			fail_msg("%s: table %d, %u %%, claude %d", models[i].name, (int)m.table,
+			    m.percent, m.claude);
+	}
+}
+
+/* "You are a helpful assistant." and "Hello!" are 19 tokens with o200k: formats.md G.5. */
+static void
+conversation(void **state)
+{
+	struct form_part system[] = {
+	    {.kind = FORM_TEXT, .text = SPAN("You are a helpful assistant.")}};
+	struct form_part user[] = {{.kind = FORM_TEXT, .text = SPAN("Hello!")}};
+	struct form_turn turns[] = {
+	    {.role = FORM_SYSTEM, .parts = system, .nparts = 1},
+	    {.role = FORM_USER, .parts = user, .nparts = 1},
+	};
+	struct form form = {.turns = turns, .nturns = 2};
+	int64_t n = estimate_form(&form, SPAN("gpt-4o"));
+
+	(void)state;
+	assert_in_range(n, 18, 20);
+	user[0] = (struct form_part){.kind = FORM_IMAGE, .media.url = SPAN("https://x/y.png")};
+	assert_in_range(estimate_form(&form, SPAN("gpt-4o")), 1010, 1020);
+	user[0] = (struct form_part){.kind = FORM_RESULT, .result = {.parts = system, .nparts = 1}};
+	assert_in_range(estimate_form(&form, SPAN("gpt-4o")), 24, 28);
+	user[0] = (struct form_part){
+	    .kind = FORM_CALL, .call = {.name = SPAN("f"), .arguments = SPAN("{\"a\":1}")}};
+	assert_in_range(estimate_form(&form, SPAN("gpt-4o")), 26, 32);
+}
+
+/* Twice the text, twice the time: also for what looks opaque up to its end. */
+static void
+linear(void **state)
+{
+	static const char *const units[] = {"aB", "a-", "1", " ", "\xe4\xbd\xa0", "_", "a b1 "};
+	size_t n = 4 << 20;
+	char *text = malloc(n);
+
+	(void)state;
+	assert_non_null(text);
+	for (size_t u = 0; u < NELEM(units); u++) {
+		size_t k = text_span(units[u]).n;
+		clock_t began = clock();
+
+		for (size_t i = 0; i < n; i++)
+			text[i] = units[u][i % k];
+		(void)estimate_text(ESTIMATE_O200K, (struct span){text, n});
+		if (clock() - began > CLOCKS_PER_SEC)
+			fail_msg("'%s' takes too long", units[u]);
+	}
+	free(text);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(runs),
+	    cmocka_unit_test(truth),
+	    cmocka_unit_test(names),
+	    cmocka_unit_test(conversation),
+	    cmocka_unit_test(linear),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
