@@ -45,6 +45,15 @@ def ask(wire, stream=False, model="m1", text="Hi", tools=False, **extra):
     return {**body, **extra}
 
 
+def send(g, wire, stream=False, headers=(), **vary):
+    """Ask a pool; the Answer is not read yet."""
+    return g.send(ask(wire, stream, **vary), path=path(wire), headers=headers)
+
+
+def get(g, wire, stream=False, headers=(), **vary):
+    return send(g, wire, stream, headers, **vary).finish()
+
+
 def _tool(wire):
     if wire == "messages":
         return {"name": "f", "input_schema": SCHEMA}
