@@ -266,8 +266,9 @@ test_cases(void **state)
 		steps_give(quotes(arena, cases[i].steps).p, write_step, &sink);
 		got = in_short(arena, buf_text(&sink.out), cases[i].what);
 		if (!text_equal(buf_text(got), want))
-			fail_msg("%s:\ngot  %s\nwant %s\inn %s", cases[i].what, got->p, want.p,
-			    sink.out.p);
+			fail_msg("%s:\ngot  %s\nwant %s\n"
+			         "in %s",
+			    cases[i].what, got->p, want.p, sink.out.p);
 		buf_release(&sink.out);
 		arena_free(&arena);
 	}
