@@ -102,11 +102,16 @@ $(B)/bench/pool $(B)/bench/convert: $(B)/bench/%: tests/bench/%.c $(B)/libsluice
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -Itests -o $@ $^ $(LDFLAGS) $(LIBS)
 
-$(B)/fuzz/%: tests/fuzz/%.c
+FUZZ_CC := clang -std=gnu11 $(CPPFLAGS) -O1 -g -fsanitize=address,undefined
+FUZZ_OBJ := $(patsubst %.c,$(B)/fuzz/of/%.o,$(filter-out fcgi_app/main.c fcgi_app/ctl/ctl.c,$(SRC)))
+.SECONDARY: $(FUZZ_OBJ)
+$(B)/fuzz/of/%.o: %.c
 	$(call say,FUZZ,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)clang -std=gnu11 $(CPPFLAGS) -O1 -g -fsanitize=fuzzer,address,undefined -o $@ $< \
-		$(filter-out fcgi_app/main.c fcgi_app/ctl/ctl.c,$(SRC)) $(LIBS)
+	$(Q)$(FUZZ_CC) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+$(B)/fuzz/%: tests/fuzz/%.c $(FUZZ_OBJ)
+	$(call say,FUZZ,$<)
+	$(Q)$(FUZZ_CC) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 .PHONY: help
 help: ## this list
@@ -144,6 +149,10 @@ e2e-short: all
 e2e: all ## every test through the real web servers, and the table of what each set-up can do
 	SLUICE_BUILD=$(B) SLUICE_TABLE=$(B)/e2e-table.md $(PYTHON) -m pytest -q -p no:cacheprovider -n 3 --dist loadgroup \
 		--ignore tests/e2e/test_00_short.py tests/e2e
+
+.PHONY: agents
+agents: all ## Claude Code, Codex and opencode by the gateway, on every API (downloads 1 GB once; 2 minutes)
+	@SLUICE_BUILD=$(B) $(PYTHON) tests/e2e/agents.py
 
 .PHONY: matrix
 matrix: all ## what arrives on a channel of another API: tests it, prints the table, puts it into README.md
@@ -208,4 +217,4 @@ install: all ## into PREFIX (default /usr/local), below DESTDIR
 clean: ## remove what was built
 	rm -rf $(B) build-asan
 
--include $(OBJ:.o=.d) $(UNIT_LIB:.o=.d) $(UNIT:=.d)
+-include $(OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $(UNIT_LIB:.o=.d) $(UNIT:=.d)

@@ -211,6 +211,10 @@ convert_aim(struct convert *c, const struct convert_target *target, struct why *
 		c->way.dialect = flow_wires[wire].dialect;
 	if (!c->way.same)
 		return write_body(c, target, why);
+	/* a plain answer that is gathered repeats parts of the request; unreadable ones it cannot */
+	if (wire == FORM_RESPONSES && c->way.stream && !c->rq->stream &&
+	    read_once(c, why) != ERR_OK)
+		c->form = (struct form){.from = wire, .max_output = -1, .thinking_budget = -1};
 	edit_body(c, target->model);
 	return ERR_OK;
 }

@@ -424,7 +424,10 @@ def next_turn(wire, doc):
     }
 
 
-SEALS = {"messages": rb'"signature": ?"(E[^"]+)"', "responses": rb'"encrypted_content": ?"(g[^"]+)"'}
+SEALS = {
+    "messages": rb'"signature": ?"(E[^"]+)"',
+    "responses": rb'"encrypted_content": ?"(g[^"]+)"',
+}
 
 
 @pytest.mark.parametrize("host", SEALS)
@@ -441,3 +444,14 @@ def test_reasoning_comes_back(up, gate, client, host):
     assert b"sl1." not in up.last.body
     (seal,) = re.findall(SEALS[host], up.last.body)
     assert seal in re.findall(SEALS[host], thoughts(host))
+
+
+@pytest.mark.parametrize("host", matrix.WIRES)
+def test_gathered_answer_repeats_the_request(up, gate, host):
+    """B.4: what a plain answer of responses says of its request is what was asked, on its own API, too."""
+    g = gate(accounts=1, channel={"wire": host, "quirks": {"force_stream": True}})
+    up.default(stream(b"".join(events(host))))
+    asked = {**ask("responses", False, MODEL), **tools("responses"), "instructions": "Be brief."}
+    doc = g.send({**asked, "store": False}, path=wires.path("responses")).finish().json()
+    assert doc["instructions"] == "Be brief." and doc["tools"][0]["name"] == "f"
+    assert doc["tool_choice"] == "required" and doc["store"] is False

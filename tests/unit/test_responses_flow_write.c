@@ -160,6 +160,11 @@ static const struct {
         "\"summary\":[],\"encrypted_content\":\"rd.sl1.m.x.2\"},{\"id\":\"msg_\",\"type\":"
         "\"message\",\"status\":\"completed\",\"role\":\"assistant\",\"content\":[{\"type\":"
         "\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":\"x\"}]}]"},
+    {"what this API gave itself comes without our mark",
+        {THOUGHT("a"), SEALED(FLOW_SEAL, "sl1.r.0123456789ab.gAAA"), FINISH(FLOW_STOP)}, true,
+        "created in_progress +0:reasoning part0 'a' text.done part.done -0 completed",
+        "[{\"id\":\"rs_\",\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":"
+        "\"a\"}],\"encrypted_content\":\"gAAA\"}]"},
     {"and for who does not",
         {THOUGHT("a"), SEALED(FLOW_SEAL, "sl1.m.x.1"), SEALED(FLOW_REDACTED, "sl1.m.x.2"), T("x"),
             FINISH(FLOW_STOP)},
