@@ -7,6 +7,8 @@ CC ?= cc
 VERSION := 0.1.0
 PYTHON := /usr/bin/python3
 SECS ?= 30
+# More words for pytest in scenarios: -m 'not broad', -k resets ...
+SCEN ?=
 
 # Ask the compiler for each flag instead of assuming it.
 try = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo '$(1)')
@@ -143,7 +145,7 @@ unit-programs: $(UNIT)
 unit: $(UNIT) ## unit tests (cmocka)
 	prove -j2 -e 'sh tests/lib/tap.sh' $(UNIT)
 scen: all ## scenario tests: the real program against a scripted provider
-	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 6 tests/scen
+	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 6 $(SCEN) tests/scen
 e2e-short: all
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_00_short.py
 e2e: all ## every test through the real web servers, and the table of what each set-up can do

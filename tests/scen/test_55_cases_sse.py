@@ -11,6 +11,8 @@ from lib.answers import plain, sse, stream
 from lib.trio import OTHERS, PAIRS, Trio
 from lib.wires import CALL, FIGURES, ask, events
 
+pytestmark = pytest.mark.broad
+
 others = pytest.mark.parametrize("client,host", OTHERS)
 pairs = pytest.mark.parametrize("client,host", PAIRS)
 TEXT = "\u4fee\u590d\U0001f31f\u00e9"

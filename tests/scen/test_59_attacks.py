@@ -14,6 +14,8 @@ from lib.talk import ask_with, heard
 from lib.trio import OTHERS, Trio
 from lib.wires import ask
 
+pytestmark = pytest.mark.broad
+
 others = pytest.mark.parametrize("client,host", OTHERS)
 SOON = 10  # seconds: far more than a linear way takes, far less than a square one
 LIST = {"chat": "messages", "messages": "messages", "responses": "input"}

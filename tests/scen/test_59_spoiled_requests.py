@@ -7,6 +7,8 @@ import pytest
 from lib import rich, wires
 from lib.trio import PAIRS, Trio
 
+pytestmark = pytest.mark.broad
+
 
 @pytest.fixture(scope="module")
 def trio():

@@ -11,6 +11,8 @@ from lib.answers import stream
 from lib.trio import OTHERS, PAIRS, Trio
 from lib.wires import CALL
 
+pytestmark = pytest.mark.broad
+
 
 @pytest.fixture(scope="module")
 def trio():
