@@ -73,13 +73,14 @@ struct form_result {
 	struct span id;   /* of its call */
 	struct span name; /* of its call, where known */
 	bool is_error, custom;
-	size_t at; /* index of its own message or item, for errors; 0: that of the turn */
 	const struct form_part *parts; /* texts, images, documents */
 	size_t nparts;
 };
 
 struct form_part {
 	enum form_kind kind;
+	size_t at; /* index of its own message or item in the client's list, as in a turn */
+	size_t in; /* in that one's "content", "tool_calls", "output"; SIZE_MAX: in no list */
 	struct span text;          /* TEXT, REFUSAL, THOUGHT; OPAQUE: raw */
 	struct span cache_control; /* raw JSON, or empty */
 	struct form_media media;
@@ -222,7 +223,25 @@ struct span form_id(struct arena *arena, enum form_wire wire, struct span id);
 /* A tool's name that fits in `max` bytes of [A-Za-z0-9_-]; itself where it does. */
 struct span form_tool_name(struct arena *arena, struct span name, size_t max);
 
-/* For readers: lists that grow in the arena. */
+/* Members that errors name as the client's API calls them. */
+enum form_field {
+	FORM_FIELD_CONTENT,
+	FORM_FIELD_CALL_ID,
+	FORM_FIELD_CALL_NAME,
+	FORM_FIELD_ARGUMENTS,
+	FORM_FIELD_RESULT_ID,
+	FORM_FIELD_IMAGE,
+	FORM_FIELD_DOCUMENT,
+	FORM_FIELD__MAX
+};
+
+/* "messages[3].tool_calls[0].function.arguments"; `result`: whose part it is, or NULL. */
+struct span form_place(const struct form *form, const struct form_part *result,
+    const struct form_part *part, enum form_field field, char *dst, size_t cap);
+/* The client's list: "messages", "input". */
+const char *form_place_list(const struct form *form);
+
+/* For readers: lists that grow in the arena. A part stands where its turn does, and in no list. */
 struct form_part *form_add_part(struct arena *arena, struct form_turn *turn, enum form_kind kind);
 struct form_turn *form_add_turn(
     struct arena *arena, struct form *form, enum form_role role, size_t at);
