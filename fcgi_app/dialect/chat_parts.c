@@ -2,6 +2,7 @@
 
 #include "dialect/chat_media.h"
 #include "dialect/seal.h"
+#include "dialect/value.h"
 
 #include <stdio.h>
 
@@ -215,19 +216,6 @@ read_audio(const struct part *p)
 	return err;
 }
 
-static struct scan_value
-text_of(struct span object)
-{
-	struct scan_value value, text = {.type = SCAN_ABSENT};
-	struct span name;
-	size_t at = 0;
-
-	while (scan_next(object, &at, &name, &value))
-		if (scan_is(name, "text"))
-			text = value;
-	return text;
-}
-
 /* Mistral: {"type":"thinking","thinking":[{"type":"text","text"}]} */
 static enum err
 read_thinking(const struct part *p)
@@ -242,7 +230,7 @@ read_thinking(const struct part *p)
 	if (p->v[THINKING].type != SCAN_ARRAY)
 		return refuse(p, "has no 'thinking'");
 	while (err == ERR_OK && scan_next(p->v[THINKING].raw, &at, &none, &item)) {
-		struct scan_value text = text_of(item.raw);
+		struct scan_value text = value_member(&item, "text");
 
 		err = read_string(p, &text, FORM_THOUGHT, "thinking");
 	}

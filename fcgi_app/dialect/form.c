@@ -136,6 +136,19 @@ only_plain(struct arena *arena, struct span text)
 }
 
 struct span
+form_media_type(struct arena *arena, struct span type)
+{
+	char *low;
+
+	type = text_trim((struct span){type.p, text_find(type, SPAN(";"))});
+	low = arena_z(arena, type);
+	for (size_t i = 0; i < type.n; i++)
+		low[i] = text_lower(low[i]);
+	return text_is(text_span(low), "image/jpg") ? SPAN("image/jpeg")
+	                                            : (struct span){low, type.n};
+}
+
+struct span
 form_id(struct arena *arena, enum form_wire wire, struct span id)
 {
 	switch (wire) {

@@ -218,6 +218,8 @@ form_write_fn form_write_chat, form_write_messages, form_write_responses;
  */
 enum err form_check(struct form *form, struct why *why) MUST_CHECK;
 
+/* "image/JPG; charset=x" is "image/jpeg". */
+struct span form_media_type(struct arena *arena, struct span type);
 /* Ids that a target takes: formats.md E.0. The same id gives the same answer, always. */
 struct span form_id(struct arena *arena, enum form_wire wire, struct span id);
 /* A tool's name that fits in `max` bytes of [A-Za-z0-9_-]; itself where it does. */

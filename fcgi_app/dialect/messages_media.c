@@ -7,16 +7,8 @@ static const char *const image_types[] = {"image/png", "image/jpeg", "image/gif"
 static struct span
 normal_type(struct arena *arena, struct span type, const char *missing)
 {
-	char *low;
-
-	type = text_trim((struct span){type.p, text_find(type, SPAN(";"))});
-	if (type.n == 0)
-		return text_span(missing);
-	low = arena_z(arena, type);
-	for (size_t i = 0; i < type.n; i++)
-		low[i] = text_lower(low[i]);
-	return text_is(text_span(low), "image/jpg") ? SPAN("image/jpeg")
-	                                            : (struct span){low, type.n};
+	type = form_media_type(arena, type);
+	return type.n == 0 ? text_span(missing) : type;
 }
 
 /* "data:TYPE;base64,DATA" becomes type and data. */

@@ -1,6 +1,7 @@
 #include "dialect/responses_read_items.h"
 
 #include "dialect/seal.h"
+#include "dialect/value.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -223,7 +224,7 @@ join_texts(struct responses_reader *r, const struct scan_value *list)
 	while (scan_next(list->raw, &at, &none, &part)) {
 		struct scan_value text = responses_member(&part, "text");
 
-		if (!responses_says(&text) || text.type != SCAN_STRING)
+		if (!value_says(&text) || text.type != SCAN_STRING)
 			continue;
 		if (out->n > 0)
 			buf_z(out, "\n\n");
