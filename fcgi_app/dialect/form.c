@@ -32,7 +32,7 @@ form_add_part(struct arena *arena, struct form_turn *turn, enum form_kind kind)
 
 	turn->parts = grow(arena, turn->parts, turn->nparts, sizeof *turn->parts);
 	part = &turn->parts[turn->nparts++];
-	*part = (struct form_part){.kind = kind, .at = turn->at, .in = SIZE_MAX};
+	*part = (struct form_part){.kind = kind, .at = turn->at, .in = SIZE_MAX, .of = SIZE_MAX};
 	return part;
 }
 

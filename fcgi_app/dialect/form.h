@@ -81,6 +81,7 @@ struct form_part {
 	enum form_kind kind;
 	size_t at; /* index of its own message or item in the client's list, as in a turn */
 	size_t in; /* in that one's "content", "tool_calls", "output"; SIZE_MAX: in no list */
+	size_t of; /* part of a result: that one's `in`, or 0; SIZE_MAX: of none */
 	struct span text;          /* TEXT, REFUSAL, THOUGHT; OPAQUE: raw */
 	struct span cache_control; /* raw JSON, or empty */
 	struct form_media media;
@@ -232,14 +233,14 @@ enum form_field {
 	FORM_FIELD_CALL_NAME,
 	FORM_FIELD_ARGUMENTS,
 	FORM_FIELD_RESULT_ID,
-	FORM_FIELD_IMAGE,
-	FORM_FIELD_DOCUMENT,
+	FORM_FIELD_MEDIA, /* of an image, a document, a sound */
 	FORM_FIELD__MAX
 };
 
-/* "messages[3].tool_calls[0].function.arguments"; `result`: whose part it is, or NULL. */
-struct span form_place(const struct form *form, const struct form_part *result,
-    const struct form_part *part, enum form_field field, char *dst, size_t cap);
+#define FORM_PLACE_BYTES 160
+/* "messages[3].tool_calls[0].function.arguments"; cut where it does not fit. */
+struct span form_place(const struct form *form, const struct form_part *part, enum form_field field,
+    char *dst, size_t cap);
 /* The client's list: "messages", "input". */
 const char *form_place_list(const struct form *form);
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACE_BYTES 160
 #define IMAGE_MAX_BYTES ((size_t)20 << 20) /* of base64, decoded */
 
 /* Ids of one turn's calls or results, sorted: a turn may hold hundred thousands. */
@@ -19,9 +18,8 @@ struct ids {
 struct place {
 	const struct form *form;
 	const struct form_turn *turn;
-	const struct form_part *result; /* the part is one of this result */
-	struct ids own;                 /* of its calls */
-	struct ids other;               /* of the results after it, or of the calls before it */
+	struct ids own;   /* of its calls */
+	struct ids other; /* of the results after it, or of the calls before it */
 	struct why *why;
 };
 
@@ -29,10 +27,10 @@ static enum err
 refuse(const struct place *place, const struct form_part *part, enum form_field field,
     const char *text, struct span what)
 {
-	char where[PLACE_BYTES];
+	char where[FORM_PLACE_BYTES];
 	int n = (int)text_cut(what, 80);
 
-	form_place(place->form, place->result, part, field, where, sizeof where);
+	form_place(place->form, part, field, where, sizeof where);
 	err_why(place->why, "'%s' %s%s%.*s%s", where, text, n > 0 ? " '" : "", n, what.p,
 	    n > 0 ? "'" : "");
 	return ERR_BAD_INPUT;
@@ -125,10 +123,10 @@ check_base64(const struct place *place, const struct form_part *part)
 	const struct span data = part->media.data, none = {"", 0};
 
 	if (data.n == 0)
-		return refuse(place, part, FORM_FIELD_IMAGE, "is an image without data", none);
+		return refuse(place, part, FORM_FIELD_MEDIA, "is an image without data", none);
 	if (data.n / 4 * 3 > IMAGE_MAX_BYTES)
 		return refuse(
-		    place, part, FORM_FIELD_IMAGE, "is an image of more than 20 MB", none);
+		    place, part, FORM_FIELD_MEDIA, "is an image of more than 20 MB", none);
 	for (size_t i = 0; i < data.n; i++) {
 		char c = data.p[i], low = text_lower(c);
 
@@ -136,21 +134,22 @@ check_base64(const struct place *place, const struct form_part *part)
 		    (c == '=' && i + 2 >= data.n))
 			continue;
 		return refuse(
-		    place, part, FORM_FIELD_IMAGE, "is an image whose data is not base64", none);
+		    place, part, FORM_FIELD_MEDIA, "is an image whose data is not base64", none);
 	}
 	return ERR_OK;
 }
 
 /* Providers fetch what a URL names: nothing of their own machines. */
 static enum err
-check_url(const struct place *place, const struct form_part *part, enum form_field field)
+check_url(const struct place *place, const struct form_part *part)
 {
 	struct span url = part->media.url;
 
 	if (url.n == 0 || text_starts_fold(url, "https://") || text_starts_fold(url, "http://") ||
 	    text_starts_fold(url, "data:"))
 		return ERR_OK;
-	return refuse(place, part, field, "is a URL that is neither http(s) nor data:", url);
+	return refuse(
+	    place, part, FORM_FIELD_MEDIA, "is a URL that is neither http(s) nor data:", url);
 }
 
 static enum err
@@ -160,14 +159,14 @@ check_image(const struct place *place, const struct form_part *part)
 	const struct form_media *media = &part->media;
 
 	if (media->url.n > 0 || media->file_id.n > 0)
-		return check_url(place, part, FORM_FIELD_IMAGE);
+		return check_url(place, part);
 	if (media->media_type.n == 0)
-		return refuse(place, part, FORM_FIELD_IMAGE, "is an image of no known type",
+		return refuse(place, part, FORM_FIELD_MEDIA, "is an image of no known type",
 		    media->media_type);
 	for (size_t i = 0; i < NELEM(types); i++)
 		if (text_is(media->media_type, types[i]))
 			return check_base64(place, part);
-	return refuse(place, part, FORM_FIELD_IMAGE,
+	return refuse(place, part, FORM_FIELD_MEDIA,
 	    "is an image that is neither PNG, JPEG, GIF nor WebP:", media->media_type);
 }
 
@@ -175,7 +174,6 @@ static enum err
 check_result(const struct place *place, const struct form_part *part)
 {
 	const struct form_result *result = &part->result;
-	struct place inner = *place;
 	enum err err = ERR_OK;
 
 	if (result->id.n == 0)
@@ -183,12 +181,11 @@ check_result(const struct place *place, const struct form_part *part)
 	if (find_id(&place->other, result->id) == NULL)
 		return refuse(place, part, FORM_FIELD_RESULT_ID,
 		    "names a call that the message before it does not make:", result->id);
-	inner.result = part;
 	for (size_t i = 0; i < result->nparts && err == ERR_OK; i++)
 		if (result->parts[i].kind == FORM_IMAGE)
-			err = check_image(&inner, &result->parts[i]);
+			err = check_image(place, &result->parts[i]);
 		else
-			err = check_url(&inner, &result->parts[i], FORM_FIELD_DOCUMENT);
+			err = check_url(place, &result->parts[i]);
 	return err;
 }
 
@@ -201,7 +198,7 @@ check_part(const struct place *place, size_t i)
 	case FORM_CALL: return check_call(place, part, i);
 	case FORM_RESULT: return check_result(place, part);
 	case FORM_IMAGE: return check_image(place, part);
-	case FORM_DOCUMENT: return check_url(place, part, FORM_FIELD_DOCUMENT);
+	case FORM_DOCUMENT: return check_url(place, part);
 	case FORM_TEXT:
 	case FORM_REFUSAL:
 	case FORM_AUDIO:
@@ -265,7 +262,8 @@ form_check(struct form *form, struct why *why)
 		enum err err;
 
 		if (turn->nparts == 0 && turn->role == FORM_USER) {
-			const struct form_part none = {.at = turn->at, .in = SIZE_MAX};
+			const struct form_part none = {
+			    .at = turn->at, .in = SIZE_MAX, .of = SIZE_MAX};
 			const struct place place = {.form = form, .turn = turn, .why = why};
 
 			return refuse(&place, &none, FORM_FIELD_CONTENT, "is empty", none.text);

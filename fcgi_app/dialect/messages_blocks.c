@@ -291,6 +291,8 @@ read_result(struct block *b)
 		err = read_content(b->r, &b->place, &b->v[CONTENT], IN_RESULT, &content);
 	if (err != ERR_OK)
 		return err;
+	for (size_t i = 0; i < content.nparts; i++)
+		content.parts[i].of = b->place.index;
 	result.parts = content.parts;
 	result.nparts = content.nparts;
 	add(b, FORM_RESULT)->result = result;

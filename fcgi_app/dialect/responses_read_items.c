@@ -199,6 +199,8 @@ responses_read_result(
 		err = responses_read_parts(r, &parts, output, where);
 	if (err != ERR_OK)
 		return err;
+	for (size_t i = 0; i < parts.nparts; i++)
+		parts.parts[i].of = 0;
 	result = form_add_part(r->arena, turn, FORM_RESULT);
 	result->at = item->at;
 	result->result = (struct form_result){.id = responses_read_call_id(r, item),

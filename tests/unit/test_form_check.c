@@ -217,13 +217,13 @@ static void
 test_short_room(void **state)
 {
 	const struct form form = {.from = FORM_CHAT};
-	const struct form_part part = {.kind = FORM_CALL, .at = 12, .in = 3};
+	const struct form_part part = {.kind = FORM_CALL, .at = 12, .in = 3, .of = SIZE_MAX};
 	static const char whole[] = "messages[12].tool_calls[3].function.arguments";
 	char room[sizeof whole];
 
 	(void)state;
 	for (size_t cap = 1; cap <= sizeof whole; cap++) {
-		struct span got = form_place(&form, NULL, &part, FORM_FIELD_ARGUMENTS, room, cap);
+		struct span got = form_place(&form, &part, FORM_FIELD_ARGUMENTS, room, cap);
 
 		assert_int_equal(got.n, cap - 1);
 		assert_memory_equal(got.p, whole, cap - 1);
