@@ -42,12 +42,22 @@ convert_flow_begin(const struct convert *c, bool plain)
 	return f;
 }
 
-/* A flow_sink_fn. */
+/* A flow_sink_fn. What clients are told of usage agrees in itself, and with what is booked. */
 static void
-take(void *arg, const struct flow *step)
+take(void *arg, const struct flow *given)
 {
 	struct convert_flow *f = arg;
+	const struct flow *step = given;
+	struct dialect_usage usage;
+	struct flow agreed;
 
+	if (given->usage != NULL) {
+		usage = *given->usage;
+		dialect_add_up(&usage);
+		agreed = *given;
+		agreed.usage = &usage;
+		step = &agreed;
+	}
 	if (f->writer != NULL)
 		f->client->writer->step(f->writer, step, f->out);
 	else

@@ -78,7 +78,8 @@ wants_stream(const struct respond *r)
 	return false;
 }
 
-static void delete (const struct recall_store *at, struct respond *r)
+static void
+forget(const struct recall_store *at, struct respond *r)
 {
 	enum store_rc rc = recall_store_del(at);
 
@@ -117,7 +118,7 @@ recall_page(struct serve *s, const struct request *rq, struct respond *r)
 	if (at.id.n == 0 || text_find(at.id, SPAN("/")) < at.id.n || (items && deletes))
 		fail(r, 404, "not_found", "no such path");
 	else if (deletes)
-		delete (&at, r);
+		forget(&at, r);
 	else if (wants_stream(r))
 		fail(r, 400, "invalid_request_error",
 		    "a kept response is not streamed: leave 'stream' out");

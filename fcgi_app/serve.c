@@ -292,7 +292,7 @@ finish(struct serve_job *j, enum round round, const struct why *why)
 		break;
 	case ROUND_GIVE_UP:
 		drop_session(j);
-		if (!count_instead(j))
+		if (!count_instead(j, clock_mono()))
 			answer_give_up(j);
 		break;
 	case ROUND_STORE: answer_store_failed(j, why); break;
@@ -313,7 +313,7 @@ forward(struct serve_job *j)
 		return;
 	}
 	begin_walk(j, &route);
-	if (count_here(j) || !recall_begin(j))
+	if (count_here(j, clock_mono()) || !recall_begin(j))
 		return;
 	if (aim(j, &why) != ERR_OK) {
 		answer_refuse(j, 400, "invalid_request_error", why.text);

@@ -17,6 +17,7 @@
 #include "upstream.h"
 
 #define SERVE_HARD_MAX 16
+#define SERVE_UNCOUNTED_MAX 16
 
 /* What a process needs to serve; one per worker, the same for all its requests. */
 struct serve {
@@ -43,7 +44,14 @@ struct serve {
 	struct mono_ms away_since;
 	struct board *board; /* of the pool, NULL = there is none; and our place there */
 	unsigned place;
-	int alert_pid; /* a command of alerts.command that still runs (alert.h), 0 = none */
+	/* channels of which it is known, until then, that they cannot count tokens (count.h) */
+	struct serve_uncounted {
+		uint16_t channel;
+		uint64_t generation; /* of the configuration that was in force */
+		struct mono_ms until;
+	} uncounted[SERVE_UNCOUNTED_MAX];
+	unsigned nuncounted; /* noted in all: the oldest gives way */
+	int alert_pid;       /* a command of alerts.command that still runs (alert.h), 0 = none */
 	struct mono_ms alert_until; /* ... and is ended then */
 	uint64_t generation;        /* of the configuration */
 	struct wall_ms loaded_at;

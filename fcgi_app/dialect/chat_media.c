@@ -1,18 +1,5 @@
 #include "dialect/chat_media.h"
 
-/* The type in lower case, without parameters. */
-static struct span
-plain_type(struct arena *arena, struct span type)
-{
-	char *out;
-
-	type = text_trim((struct span){type.p, text_find(type, SPAN(";"))});
-	out = arena_z(arena, type);
-	for (size_t i = 0; i < type.n; i++)
-		out[i] = text_lower(out[i]);
-	return (struct span){out, type.n};
-}
-
 /* "data:TYPE;base64,DATA" */
 static bool
 split_url(struct arena *arena, struct span url, struct span *type_out, struct span *data_out)
@@ -25,7 +12,7 @@ split_url(struct arena *arena, struct span url, struct span *type_out, struct sp
 	head = text_from(head, sizeof "data:" - 1);
 	if (head.n < 7 || !text_is_fold(text_from(head, head.n - 7), ";base64"))
 		return false;
-	*type_out = plain_type(arena, (struct span){head.p, head.n - 7});
+	*type_out = form_media_type(arena, (struct span){head.p, head.n - 7});
 	*data_out = text_from(url, comma + 1);
 	return true;
 }
@@ -41,8 +28,6 @@ chat_media_image(struct arena *arena, struct span url, struct form_media *media)
 		return false;
 	if (media->media_type.n == 0)
 		media->media_type = SPAN("image/png");
-	if (text_is(media->media_type, "image/jpg"))
-		media->media_type = SPAN("image/jpeg");
 	return true;
 }
 

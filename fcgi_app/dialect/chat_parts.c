@@ -2,6 +2,7 @@
 
 #include "dialect/chat_media.h"
 #include "dialect/seal.h"
+#include "dialect/value.h"
 
 #include <stdio.h>
 
@@ -91,6 +92,7 @@ struct part {
 	struct chat_reader *r;
 	struct form_turn *turn;
 	const char *where;
+	size_t in; /* "content"; SIZE_MAX: it is a string */
 	struct scan_value v[PART__MAX];
 };
 
@@ -106,6 +108,7 @@ add(const struct part *p, enum form_kind kind)
 {
 	struct form_part *part = form_add_part(p->r->arena, p->turn, kind);
 
+	part->in = p->in;
 	if (p->v[CACHE].type == SCAN_OBJECT)
 		part->cache_control = p->v[CACHE].raw;
 	return part;
@@ -213,19 +216,6 @@ read_audio(const struct part *p)
 	return err;
 }
 
-static struct scan_value
-text_of(struct span object)
-{
-	struct scan_value value, text = {.type = SCAN_ABSENT};
-	struct span name;
-	size_t at = 0;
-
-	while (scan_next(object, &at, &name, &value))
-		if (scan_is(name, "text"))
-			text = value;
-	return text;
-}
-
 /* Mistral: {"type":"thinking","thinking":[{"type":"text","text"}]} */
 static enum err
 read_thinking(const struct part *p)
@@ -240,7 +230,7 @@ read_thinking(const struct part *p)
 	if (p->v[THINKING].type != SCAN_ARRAY)
 		return refuse(p, "has no 'thinking'");
 	while (err == ERR_OK && scan_next(p->v[THINKING].raw, &at, &none, &item)) {
-		struct scan_value text = text_of(item.raw);
+		struct scan_value text = value_member(&item, "text");
 
 		err = read_string(p, &text, FORM_THOUGHT, "thinking");
 	}
@@ -265,9 +255,9 @@ static const struct kind {
 
 static enum err
 read_part(struct chat_reader *r, const struct scan_value *value, struct form_turn *turn,
-    const char *where)
+    const char *where, size_t in)
 {
-	struct part p = {.r = r, .turn = turn, .where = where};
+	struct part p = {.r = r, .turn = turn, .where = where, .in = in};
 	struct span type;
 	enum err err;
 
@@ -302,14 +292,14 @@ chat_parts_read(struct chat_reader *r, const struct scan_value *content, struct 
 		return ERR_OK;
 	snprintf(where, sizeof where, "messages[%zu].content", r->at);
 	if (content->type == SCAN_STRING)
-		return read_part(r, content, turn, where);
+		return read_part(r, content, turn, where, SIZE_MAX);
 	if (content->type != SCAN_ARRAY) {
 		err_why(r->why, "'%s' must be a string or an array of parts", where);
 		return ERR_BAD_INPUT;
 	}
 	for (size_t i = 0; err == ERR_OK && scan_next(content->raw, &at, &none, &value); i++) {
 		snprintf(where, sizeof where, "messages[%zu].content[%zu]", r->at, i);
-		err = read_part(r, &value, turn, where);
+		err = read_part(r, &value, turn, where, i);
 	}
 	return err;
 }

@@ -6,10 +6,12 @@
 #define TEXT_MAX ((size_t)1 << 31)
 
 static enum err
-refuse(struct chat_writer *w, const struct form_turn *turn, const char *text)
+refuse(struct chat_writer *w, const struct form_part *part, const char *what)
 {
-	err_why(w->why, "'%s[%zu]' %s, which this model's provider cannot be given",
-	    w->form->from == FORM_RESPONSES ? "input" : "messages", turn->at, text);
+	char where[FORM_PLACE_BYTES];
+
+	form_place(w->form, part, FORM_FIELD_MEDIA, where, sizeof where);
+	err_why(w->why, "'%s' is %s, which this model's provider cannot be given", where, what);
 	return ERR_BAD_INPUT;
 }
 
@@ -142,8 +144,9 @@ say_audio(struct chat_writer *w, const struct form_media *media)
 }
 
 static enum err
-check_document(struct chat_writer *w, const struct form_turn *turn, const struct form_media *media)
+check_document(struct chat_writer *w, const struct form_part *part)
 {
+	const struct form_media *media = &part->media;
 	bool native = w->form->from == FORM_CHAT;
 
 	if (media->plain.n > 0) {
@@ -152,9 +155,9 @@ check_document(struct chat_writer *w, const struct form_turn *turn, const struct
 		return ERR_OK;
 	}
 	if (media->url.n > 0 || (media->file_id.n > 0 && !native))
-		return refuse(w, turn, "has a document by URL or file id");
+		return refuse(w, part, "a document by URL or file id");
 	if (!w->host->files && !native)
-		return refuse(w, turn, "has a document");
+		return refuse(w, part, "a document");
 	return ERR_OK;
 }
 
@@ -165,12 +168,12 @@ check_part(struct chat_writer *w, const struct form_turn *turn, const struct for
 	switch (part->kind) {
 	case FORM_IMAGE:
 		if (part->media.file_id.n > 0)
-			return refuse(w, turn, "has an image by file id");
+			return refuse(w, part, "an image by file id");
 		break;
-	case FORM_DOCUMENT: return check_document(w, turn, &part->media);
+	case FORM_DOCUMENT: return check_document(w, part);
 	case FORM_AUDIO:
 		if (w->form->from != FORM_CHAT || part->media.file_id.n > 0)
-			return refuse(w, turn, "has audio");
+			return refuse(w, part, "audio");
 		break;
 	case FORM_OPAQUE: drop(w, "server tool blocks"); break;
 	case FORM_TEXT:

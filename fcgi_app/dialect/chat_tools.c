@@ -325,6 +325,8 @@ chat_tools_calls(struct chat_reader *r, const struct scan_value *calls, struct f
 	for (size_t i = 0; err == ERR_OK && scan_next(calls->raw, &at, &none, &value); i++) {
 		snprintf(where, sizeof where, "messages[%zu].tool_calls[%zu]", r->at, i);
 		err = read_call(r, &value, where, turn);
+		if (err == ERR_OK)
+			turn->parts[turn->nparts - 1].in = i;
 	}
 	return err;
 }

@@ -148,7 +148,7 @@ add_result(struct message *m, struct span id)
 	struct form *form = r->form;
 	struct form_turn content = {.at = r->at}, *turn;
 	const struct form_call *call = NULL;
-	struct form_result *result;
+	struct form_part *result;
 	enum err err = chat_parts_read(r, &m->v[CONTENT], &content);
 
 	if (err != ERR_OK)
@@ -158,11 +158,11 @@ add_result(struct message *m, struct span id)
 		turn = form_add_turn(r->arena, form, FORM_TOOL, r->at);
 	if (turn > form->turns && turn[-1].role == FORM_ASSISTANT)
 		call = call_of(turn - 1, id, turn->nparts);
-	result = &form_add_part(r->arena, turn, FORM_RESULT)->result;
-	*result = (struct form_result){.id = id,
+	result = form_add_part(r->arena, turn, FORM_RESULT);
+	result->at = r->at;
+	result->result = (struct form_result){.id = id,
 	    .name = call != NULL ? call->name : m->name,
 	    .custom = call != NULL && call->custom,
-	    .at = r->at,
 	    .parts = content.parts,
 	    .nparts = content.nparts};
 	return ERR_OK;

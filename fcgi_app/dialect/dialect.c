@@ -31,21 +31,44 @@ dialect_tap_init(struct dialect_tap *tap)
 	                                .total = -1}};
 }
 
+/* One of the two, from the other and the total. */
 static void
-guess_missing(struct dialect_usage *u, size_t prompt_bytes, size_t content_bytes)
+fill_from_total(struct dialect_usage *u)
 {
 	if (u->prompt < 0 && u->completion >= 0 && u->total >= u->completion)
 		u->prompt = u->total - u->completion;
+	if (u->completion < 0 && u->prompt >= 0 && u->total >= u->prompt)
+		u->completion = u->total - u->prompt;
+}
+
+static void
+guess_missing(struct dialect_usage *u, size_t prompt_bytes, size_t content_bytes)
+{
+	fill_from_total(u);
 	if (u->prompt < 0) {
 		u->prompt = dialect_guess_tokens(prompt_bytes);
 		u->estimated = true;
 	}
-	if (u->completion < 0 && u->total >= u->prompt)
-		u->completion = u->total - u->prompt;
+	fill_from_total(u);
 	if (u->completion < 0) {
 		u->completion = dialect_guess_tokens(content_bytes);
 		u->estimated |= content_bytes > 0;
 	}
+}
+
+void
+dialect_add_up(struct dialect_usage *u)
+{
+	fill_from_total(u);
+	/* some hosts count cached tokens beside the prompt, reasoning beside the completion */
+	if (u->prompt >= 0 && u->cached > u->prompt)
+		u->prompt += u->cached;
+	if (u->completion >= 0 &&
+	    (u->reasoning > u->completion ||
+	        (u->reasoning > 0 && u->total == u->prompt + u->completion + u->reasoning)))
+		u->completion += u->reasoning;
+	if (u->prompt >= 0 && u->completion >= 0)
+		u->total = u->prompt + u->completion;
 }
 
 void
@@ -54,11 +77,5 @@ dialect_settle(struct dialect_tap *tap, size_t prompt_bytes)
 	struct dialect_usage *u = &tap->usage;
 
 	guess_missing(u, prompt_bytes, tap->content_bytes);
-	/* some hosts count cached tokens beside the prompt, reasoning beside the completion */
-	if (u->cached > u->prompt)
-		u->prompt += u->cached;
-	if (u->reasoning > u->completion ||
-	    (u->reasoning > 0 && u->total == u->prompt + u->completion + u->reasoning))
-		u->completion += u->reasoning;
-	u->total = u->prompt + u->completion;
+	dialect_add_up(u);
 }

@@ -96,6 +96,12 @@ const char *dialect_error_type(int status);
 int64_t dialect_guess_tokens(size_t bytes);
 
 /*
+ * Make figures agree, as far as they are known: what a total tells, cached tokens that a host counts
+ * beside the prompt, reasoning beside the completion; the total is the sum. Again it changes nothing.
+ */
+void dialect_add_up(struct dialect_usage *usage);
+
+/*
  * At the end of an answer: guess what is missing (estimated), and make the figures agree. On return
  * prompt and completion are known, prompt includes cached, completion includes reasoning, total is
  * their sum. A second call changes nothing. `prompt_bytes` is the text of the request.

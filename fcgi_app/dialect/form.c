@@ -32,7 +32,7 @@ form_add_part(struct arena *arena, struct form_turn *turn, enum form_kind kind)
 
 	turn->parts = grow(arena, turn->parts, turn->nparts, sizeof *turn->parts);
 	part = &turn->parts[turn->nparts++];
-	*part = (struct form_part){.kind = kind};
+	*part = (struct form_part){.kind = kind, .at = turn->at, .in = SIZE_MAX, .of = SIZE_MAX};
 	return part;
 }
 
@@ -133,6 +133,19 @@ only_plain(struct arena *arena, struct span text)
 		out[i] = '_';
 	}
 	return out == NULL ? text : (struct span){out, text.n};
+}
+
+struct span
+form_media_type(struct arena *arena, struct span type)
+{
+	char *low;
+
+	type = text_trim((struct span){type.p, text_find(type, SPAN(";"))});
+	low = arena_z(arena, type);
+	for (size_t i = 0; i < type.n; i++)
+		low[i] = text_lower(low[i]);
+	return text_is(text_span(low), "image/jpg") ? SPAN("image/jpeg")
+	                                            : (struct span){low, type.n};
 }
 
 struct span

@@ -73,13 +73,15 @@ struct form_result {
 	struct span id;   /* of its call */
 	struct span name; /* of its call, where known */
 	bool is_error, custom;
-	size_t at; /* index of its own message or item, for errors; 0: that of the turn */
 	const struct form_part *parts; /* texts, images, documents */
 	size_t nparts;
 };
 
 struct form_part {
 	enum form_kind kind;
+	size_t at; /* index of its own message or item in the client's list, as in a turn */
+	size_t in; /* in that one's "content", "tool_calls", "output"; SIZE_MAX: in no list */
+	size_t of; /* part of a result: that one's `in`, or 0; SIZE_MAX: of none */
 	struct span text;          /* TEXT, REFUSAL, THOUGHT; OPAQUE: raw */
 	struct span cache_control; /* raw JSON, or empty */
 	struct form_media media;
@@ -217,12 +219,32 @@ form_write_fn form_write_chat, form_write_messages, form_write_responses;
  */
 enum err form_check(struct form *form, struct why *why) MUST_CHECK;
 
+/* "image/JPG; charset=x" is "image/jpeg". */
+struct span form_media_type(struct arena *arena, struct span type);
 /* Ids that a target takes: formats.md E.0. The same id gives the same answer, always. */
 struct span form_id(struct arena *arena, enum form_wire wire, struct span id);
 /* A tool's name that fits in `max` bytes of [A-Za-z0-9_-]; itself where it does. */
 struct span form_tool_name(struct arena *arena, struct span name, size_t max);
 
-/* For readers: lists that grow in the arena. */
+/* Members that errors name as the client's API calls them. */
+enum form_field {
+	FORM_FIELD_CONTENT,
+	FORM_FIELD_CALL_ID,
+	FORM_FIELD_CALL_NAME,
+	FORM_FIELD_ARGUMENTS,
+	FORM_FIELD_RESULT_ID,
+	FORM_FIELD_MEDIA, /* of an image, a document, a sound */
+	FORM_FIELD__MAX
+};
+
+#define FORM_PLACE_BYTES 160
+/* "messages[3].tool_calls[0].function.arguments"; cut where it does not fit. */
+struct span form_place(const struct form *form, const struct form_part *part, enum form_field field,
+    char *dst, size_t cap);
+/* The client's list: "messages", "input". */
+const char *form_place_list(const struct form *form);
+
+/* For readers: lists that grow in the arena. A part stands where its turn does, and in no list. */
 struct form_part *form_add_part(struct arena *arena, struct form_turn *turn, enum form_kind kind);
 struct form_turn *form_add_turn(
     struct arena *arena, struct form *form, enum form_role role, size_t at);

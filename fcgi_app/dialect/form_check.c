@@ -5,34 +5,6 @@
 
 #define IMAGE_MAX_BYTES ((size_t)20 << 20) /* of base64, decoded */
 
-/* How a wire's clients call their list and the field. */
-static const char *
-list_of(const struct form *form)
-{
-	return form->from == FORM_RESPONSES ? "input" : "messages";
-}
-
-static enum err
-refuse(const struct form *form, const struct form_turn *turn, struct why *why, const char *text,
-    struct span what)
-{
-	int n = (int)text_cut(what, 80);
-
-	if (turn->at == SIZE_MAX)
-		err_why(why, "the system text %s%s%.*s%s", text, n > 0 ? " '" : "", n, what.p,
-		    n > 0 ? "'" : "");
-	else
-		err_why(why, "'%s[%zu]' %s%s%.*s%s", list_of(form), turn->at, text,
-		    n > 0 ? " '" : "", n, what.p, n > 0 ? "'" : "");
-	return ERR_BAD_INPUT;
-}
-
-static bool
-is_object(struct span json)
-{
-	return text_starts(text_trim(json), "{") && scan_pick(json, NULL, NULL, 0, NULL) == ERR_OK;
-}
-
 /* Ids of one turn's calls or results, sorted: a turn may hold hundred thousands. */
 struct ids {
 	struct id {
@@ -41,6 +13,34 @@ struct ids {
 	} * list;
 	size_t n;
 };
+
+/* A turn, with the ids that its calls or results need. */
+struct place {
+	const struct form *form;
+	const struct form_turn *turn;
+	struct ids own;   /* of its calls */
+	struct ids other; /* of the results after it, or of the calls before it */
+	struct why *why;
+};
+
+static enum err
+refuse(const struct place *place, const struct form_part *part, enum form_field field,
+    const char *text, struct span what)
+{
+	char where[FORM_PLACE_BYTES];
+	int n = (int)text_cut(what, 80);
+
+	form_place(place->form, part, field, where, sizeof where);
+	err_why(place->why, "'%s' %s%s%.*s%s", where, text, n > 0 ? " '" : "", n, what.p,
+	    n > 0 ? "'" : "");
+	return ERR_BAD_INPUT;
+}
+
+static bool
+is_object(struct span json)
+{
+	return text_starts(text_trim(json), "{") && scan_pick(json, NULL, NULL, 0, NULL) == ERR_OK;
+}
 
 static int
 compare_texts(struct span a, struct span b)
@@ -95,44 +95,38 @@ find_id(const struct ids *ids, struct span text)
 	return low > 0 && text_equal(ids->list[low - 1].text, text) ? &ids->list[low - 1] : NULL;
 }
 
-/* A turn, with the ids that its calls or results need. */
-struct place {
-	const struct form *form;
-	const struct form_turn *turn;
-	struct ids own;   /* of its calls */
-	struct ids other; /* of the results after it, or of the calls before it */
-};
-
 static enum err
-check_call(const struct place *place, const struct form_call *call, size_t part, struct why *why)
+check_call(const struct place *place, const struct form_part *part, size_t i)
 {
-	const struct form *form = place->form;
-	const struct form_turn *turn = place->turn;
+	const struct form_call *call = &part->call;
 
 	if (call->name.n == 0)
-		return refuse(form, turn, why, "calls a tool without a name", (struct span){"", 0});
+		return refuse(place, part, FORM_FIELD_CALL_NAME, "is missing", call->name);
 	if (call->id.n == 0)
-		return refuse(form, turn, why, "has no id for its call of", call->name);
-	if (find_id(&place->own, call->id)->part != part)
-		return refuse(form, turn, why, "has two calls with the id", call->id);
+		return refuse(
+		    place, part, FORM_FIELD_CALL_ID, "is missing, of the call of", call->name);
+	if (find_id(&place->own, call->id)->part != i)
+		return refuse(
+		    place, part, FORM_FIELD_CALL_ID, "is the id of another call, too:", call->id);
 	if (!call->custom && !is_object(call->arguments))
-		return refuse(form, turn, why,
-		    "has arguments that are no whole JSON object, in its call", call->id);
+		return refuse(place, part, FORM_FIELD_ARGUMENTS,
+		    "is no whole JSON object, in the call", call->id);
 	if (find_id(&place->other, call->id) == NULL)
-		return refuse(form, turn, why,
-		    "makes a call without a result in the messages right after it:", call->id);
+		return refuse(place, part, FORM_FIELD_CALL_ID,
+		    "is of a call without a result in the messages right after it:", call->id);
 	return ERR_OK;
 }
 
 static enum err
-check_base64(
-    const struct form *form, const struct form_turn *turn, struct span data, struct why *why)
+check_base64(const struct place *place, const struct form_part *part)
 {
+	const struct span data = part->media.data, none = {"", 0};
+
 	if (data.n == 0)
-		return refuse(form, turn, why, "has an image without data", data);
+		return refuse(place, part, FORM_FIELD_MEDIA, "is an image without data", none);
 	if (data.n / 4 * 3 > IMAGE_MAX_BYTES)
 		return refuse(
-		    form, turn, why, "has an image of more than 20 MB", (struct span){"", 0});
+		    place, part, FORM_FIELD_MEDIA, "is an image of more than 20 MB", none);
 	for (size_t i = 0; i < data.n; i++) {
 		char c = data.p[i], low = text_lower(c);
 
@@ -140,70 +134,71 @@ check_base64(
 		    (c == '=' && i + 2 >= data.n))
 			continue;
 		return refuse(
-		    form, turn, why, "has an image whose data is not base64", (struct span){"", 0});
+		    place, part, FORM_FIELD_MEDIA, "is an image whose data is not base64", none);
 	}
 	return ERR_OK;
 }
 
 /* Providers fetch what a URL names: nothing of their own machines. */
 static enum err
-check_url(const struct form *form, const struct form_turn *turn, struct span url, struct why *why)
+check_url(const struct place *place, const struct form_part *part)
 {
+	struct span url = part->media.url;
+
 	if (url.n == 0 || text_starts_fold(url, "https://") || text_starts_fold(url, "http://") ||
 	    text_starts_fold(url, "data:"))
 		return ERR_OK;
-	return refuse(form, turn, why, "has a URL that is neither http(s) nor data:", url);
+	return refuse(
+	    place, part, FORM_FIELD_MEDIA, "is a URL that is neither http(s) nor data:", url);
 }
 
 static enum err
-check_image(const struct form *form, const struct form_turn *turn, const struct form_media *media,
-    struct why *why)
+check_image(const struct place *place, const struct form_part *part)
 {
 	static const char *const types[] = {"image/png", "image/jpeg", "image/gif", "image/webp"};
+	const struct form_media *media = &part->media;
 
 	if (media->url.n > 0 || media->file_id.n > 0)
-		return check_url(form, turn, media->url, why);
+		return check_url(place, part);
 	if (media->media_type.n == 0)
-		return refuse(form, turn, why, "has an image of no known type", media->media_type);
+		return refuse(place, part, FORM_FIELD_MEDIA, "is an image of no known type",
+		    media->media_type);
 	for (size_t i = 0; i < NELEM(types); i++)
 		if (text_is(media->media_type, types[i]))
-			return check_base64(form, turn, media->data, why);
-	return refuse(form, turn, why,
-	    "has an image that is neither PNG, JPEG, GIF nor WebP:", media->media_type);
+			return check_base64(place, part);
+	return refuse(place, part, FORM_FIELD_MEDIA,
+	    "is an image that is neither PNG, JPEG, GIF nor WebP:", media->media_type);
 }
 
 static enum err
-check_result(const struct place *place, const struct form_result *result, struct why *why)
+check_result(const struct place *place, const struct form_part *part)
 {
-	struct form_turn turn = *place->turn;
+	const struct form_result *result = &part->result;
 	enum err err = ERR_OK;
 
-	turn.at = result->at > 0 ? result->at : turn.at;
 	if (result->id.n == 0)
-		return refuse(place->form, &turn, why, "does not say which call it answers",
-		    (struct span){"", 0});
+		return refuse(place, part, FORM_FIELD_RESULT_ID, "is missing", result->id);
 	if (find_id(&place->other, result->id) == NULL)
-		return refuse(place->form, &turn, why,
-		    "is the result of a call that the message before it does not make:",
-		    result->id);
+		return refuse(place, part, FORM_FIELD_RESULT_ID,
+		    "names a call that the message before it does not make:", result->id);
 	for (size_t i = 0; i < result->nparts && err == ERR_OK; i++)
 		if (result->parts[i].kind == FORM_IMAGE)
-			err = check_image(place->form, &turn, &result->parts[i].media, why);
+			err = check_image(place, &result->parts[i]);
 		else
-			err = check_url(place->form, &turn, result->parts[i].media.url, why);
+			err = check_url(place, &result->parts[i]);
 	return err;
 }
 
 static enum err
-check_part(const struct place *place, size_t i, struct why *why)
+check_part(const struct place *place, size_t i)
 {
 	const struct form_part *part = &place->turn->parts[i];
 
 	switch (part->kind) {
-	case FORM_CALL: return check_call(place, &part->call, i, why);
-	case FORM_RESULT: return check_result(place, &part->result, why);
-	case FORM_IMAGE: return check_image(place->form, place->turn, &part->media, why);
-	case FORM_DOCUMENT: return check_url(place->form, place->turn, part->media.url, why);
+	case FORM_CALL: return check_call(place, part, i);
+	case FORM_RESULT: return check_result(place, part);
+	case FORM_IMAGE: return check_image(place, part);
+	case FORM_DOCUMENT: return check_url(place, part);
 	case FORM_TEXT:
 	case FORM_REFUSAL:
 	case FORM_AUDIO:
@@ -241,7 +236,7 @@ check_turn(const struct form *form, size_t at, struct why *why)
 	const struct form_turn *after = at + 1 < form->nturns ? turn + 1 : &none;
 	const struct form_turn *before = at > 0 ? turn - 1 : &none;
 	bool calls = turn->role == FORM_ASSISTANT;
-	struct place place = {.form = form, .turn = turn};
+	struct place place = {.form = form, .turn = turn, .why = why};
 	enum err err = ERR_OK;
 
 	place.own = ids_of(turn, FORM_CALL);
@@ -250,7 +245,7 @@ check_turn(const struct form *form, size_t at, struct why *why)
 	else
 		place.other = ids_of(before->role == FORM_ASSISTANT ? before : &none, FORM_CALL);
 	for (size_t i = 0; i < turn->nparts && err == ERR_OK; i++)
-		err = check_part(&place, i, why);
+		err = check_part(&place, i);
 	free(place.own.list);
 	free(place.other.list);
 	return err;
@@ -266,14 +261,19 @@ form_check(struct form *form, struct why *why)
 		const struct form_turn *turn = &form->turns[at];
 		enum err err;
 
-		if (turn->nparts == 0 && turn->role == FORM_USER)
-			return refuse(form, turn, why, "has no content", (struct span){"", 0});
+		if (turn->nparts == 0 && turn->role == FORM_USER) {
+			const struct form_part none = {
+			    .at = turn->at, .in = SIZE_MAX, .of = SIZE_MAX};
+			const struct place place = {.form = form, .turn = turn, .why = why};
+
+			return refuse(&place, &none, FORM_FIELD_CONTENT, "is empty", none.text);
+		}
 		err = check_turn(form, at, why);
 		if (err != ERR_OK)
 			return err;
 	}
 	if (form->nturns > 0)
 		return ERR_OK;
-	err_why(why, "'%s' holds no message", list_of(form));
+	err_why(why, "'%s' holds no message", form_place_list(form));
 	return ERR_BAD_INPUT;
 }

@@ -64,6 +64,7 @@ add(struct block *b, enum form_kind kind)
 {
 	struct form_part *part = form_add_part(b->r->arena, b->turn, kind);
 
+	part->in = b->place.index;
 	if (b->v[CACHE].type == SCAN_OBJECT)
 		part->cache_control = b->v[CACHE].raw;
 	if (value_says(&b->v[CITATIONS]))
@@ -276,8 +277,8 @@ read_content(struct messages_reader *r, const struct messages_place *up,
 static enum err
 read_result(struct block *b)
 {
-	struct form_result result = {.at = b->place.up->index};
-	struct form_turn content = {.role = FORM_TOOL};
+	struct form_result result = {.is_error = false};
+	struct form_turn content = {.role = FORM_TOOL, .at = b->turn->at};
 	enum err err = text_of(b, TOOL_USE_ID, true, &result.id);
 
 	if (err != ERR_OK)
@@ -290,6 +291,8 @@ read_result(struct block *b)
 		err = read_content(b->r, &b->place, &b->v[CONTENT], IN_RESULT, &content);
 	if (err != ERR_OK)
 		return err;
+	for (size_t i = 0; i < content.nparts; i++)
+		content.parts[i].of = b->place.index;
 	result.parts = content.parts;
 	result.nparts = content.nparts;
 	add(b, FORM_RESULT)->result = result;

@@ -110,7 +110,7 @@ is_error(const struct scan_value v[EVENT__MAX])
 static void
 note_model(const struct scan_value *model, struct dialect_tap *tap)
 {
-	if (tap->model[0] == '\0' && model->type == SCAN_STRING)
+	if (tap->model[0] == '\0')
 		value_copy(tap->model, sizeof tap->model, model);
 }
 

@@ -7,16 +7,8 @@ static const char *const image_types[] = {"image/png", "image/jpeg", "image/gif"
 static struct span
 normal_type(struct arena *arena, struct span type, const char *missing)
 {
-	char *low;
-
-	type = text_trim((struct span){type.p, text_find(type, SPAN(";"))});
-	if (type.n == 0)
-		return text_span(missing);
-	low = arena_z(arena, type);
-	for (size_t i = 0; i < type.n; i++)
-		low[i] = text_lower(low[i]);
-	return text_is(text_span(low), "image/jpg") ? SPAN("image/jpeg")
-	                                            : (struct span){low, type.n};
+	type = form_media_type(arena, type);
+	return type.n == 0 ? text_span(missing) : type;
 }
 
 /* "data:TYPE;base64,DATA" becomes type and data. */
@@ -56,21 +48,21 @@ emit_data(struct messages_writer *w, const char *type, struct span media_type, s
 
 /* What a file of the client's own provider holds is not known here. */
 static enum err
-prepare(struct messages_writer *w, const struct form_turn *turn, struct form_media *media)
+prepare(struct messages_writer *w, const struct form_part *part, struct form_media *media)
 {
 	if (media->file_id.n > 0 && w->form->from != FORM_MESSAGES)
-		return messages_writer_refuse(w, turn,
+		return messages_writer_refuse(w, part,
 		    "refers to a file by its id, which the provider of this model does not know");
 	if (text_starts_fold(media->url, "data:") && !split_data_url(media))
-		return messages_writer_refuse(w, turn, "has a data URL that is not base64");
+		return messages_writer_refuse(w, part, "is a data URL that is not base64");
 	if (media->url.n > 0 && !text_starts_fold(media->url, "https://") &&
 	    !text_starts_fold(media->url, "http://"))
-		return messages_writer_refuse(w, turn, "has a URL that is neither http nor data");
+		return messages_writer_refuse(w, part, "is a URL that is neither http nor data");
 	return ERR_OK;
 }
 
 static enum err
-write_image(struct messages_writer *w, const struct form_turn *turn, struct form_media *media)
+write_image(struct messages_writer *w, const struct form_part *part, struct form_media *media)
 {
 	size_t i = 0;
 
@@ -83,12 +75,12 @@ write_image(struct messages_writer *w, const struct form_turn *turn, struct form
 			i++;
 		if (i == NELEM(image_types))
 			return messages_writer_refuse(
-			    w, turn, "has an image that is neither PNG, JPEG, GIF nor WebP");
+			    w, part, "is an image that is neither PNG, JPEG, GIF nor WebP");
 		if (media->data.n == 0)
-			return messages_writer_refuse(w, turn, "has an image without data");
+			return messages_writer_refuse(w, part, "is an image without data");
 		if (media->data.n / 4 * 3 > IMAGE_MAX_BYTES)
-			return messages_writer_refuse(w, turn,
-			    "has an image of more than 5 MB, which the provider of this model "
+			return messages_writer_refuse(w, part,
+			    "is an image of more than 5 MB, which the provider of this model "
 			    "does not take");
 	}
 	emit_object(&w->e, NULL);
@@ -103,13 +95,13 @@ write_image(struct messages_writer *w, const struct form_turn *turn, struct form
 }
 
 static enum err
-write_document(struct messages_writer *w, const struct form_turn *turn, struct form_media *media)
+write_document(struct messages_writer *w, const struct form_part *part, struct form_media *media)
 {
 	media->media_type = normal_type(w->arena, media->media_type, "application/pdf");
 	if (media->url.n == 0 && media->file_id.n == 0 && media->plain.n == 0 &&
 	    (media->data.n == 0 || !text_is(media->media_type, "application/pdf")))
 		return messages_writer_refuse(
-		    w, turn, "has a document that is neither PDF nor text");
+		    w, part, "is a document that is neither PDF nor text");
 	emit_object(&w->e, NULL);
 	emit_z(&w->e, "type", "document");
 	if (media->file_id.n > 0)
@@ -126,18 +118,17 @@ write_document(struct messages_writer *w, const struct form_turn *turn, struct f
 }
 
 enum err
-messages_media_write(
-    struct messages_writer *w, const struct form_part *part, const struct form_turn *turn)
+messages_media_write(struct messages_writer *w, const struct form_part *part)
 {
 	struct form_media media = part->media;
-	enum err err = prepare(w, turn, &media);
+	enum err err = prepare(w, part, &media);
 
 	if (err == ERR_OK && part->kind == FORM_AUDIO)
 		err = messages_writer_refuse(
-		    w, turn, "holds sound, which the provider of this model does not take");
+		    w, part, "is sound, which the provider of this model does not take");
 	if (err == ERR_OK)
-		err = part->kind == FORM_IMAGE ? write_image(w, turn, &media)
-		                               : write_document(w, turn, &media);
+		err = part->kind == FORM_IMAGE ? write_image(w, part, &media)
+		                               : write_document(w, part, &media);
 	if (err != ERR_OK)
 		return err;
 	messages_writer_cache(w, part->cache_control);

@@ -176,7 +176,7 @@ is_plain(const struct messages_writer *w, const struct form_result *result)
 }
 
 static enum err
-write_result(struct messages_writer *w, const struct form_part *part, const struct form_turn *turn)
+write_result(struct messages_writer *w, const struct form_part *part)
 {
 	const struct form_result *result = &part->result;
 	bool empty = count_kept(w, result) == 0;
@@ -199,7 +199,7 @@ write_result(struct messages_writer *w, const struct form_part *part, const stru
 			if (p->kind == FORM_TEXT || p->kind == FORM_REFUSAL)
 				write_text(w, p->text, p->cache_control);
 			else
-				err = messages_media_write(w, p, turn);
+				err = messages_media_write(w, p);
 		}
 		emit_end(&w->e);
 	}
@@ -244,13 +244,13 @@ write_part(struct messages_writer *w, const struct form_part *part, const struct
 		return ERR_OK;
 	case FORM_THOUGHT: write_thought(w, part); return ERR_OK;
 	case FORM_CALL: write_call(w, part); return ERR_OK;
-	case FORM_RESULT: return write_result(w, part, turn);
+	case FORM_RESULT: return write_result(w, part);
 	case FORM_OPAQUE: emit_raw(&w->e, NULL, part->text); return ERR_OK;
 	case FORM_IMAGE:
 	case FORM_DOCUMENT:
 	case FORM_AUDIO: break;
 	}
-	return messages_media_write(w, part, turn);
+	return messages_media_write(w, part);
 }
 
 static const struct form_part *
@@ -298,8 +298,8 @@ check_system(struct messages_writer *w, const struct form_turn *turn)
 {
 	for (size_t i = 0; i < turn->nparts; i++)
 		if (turn->parts[i].kind != FORM_TEXT && turn->parts[i].kind != FORM_REFUSAL)
-			return messages_writer_refuse(
-			    w, turn, "is a system message that holds more than text");
+			return messages_writer_refuse(w, &turn->parts[i],
+			    "stands in a system message, which may hold text alone");
 	return ERR_OK;
 }
 

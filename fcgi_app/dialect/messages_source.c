@@ -11,20 +11,6 @@ static const char *const names[SOURCE__MAX] = {
     [CONTENT] = "content",
 };
 
-/* "image/JPG; charset=x" is "image/jpeg". */
-static struct span
-normal_type(struct arena *arena, struct span type)
-{
-	char *low;
-
-	type = text_trim((struct span){type.p, text_find(type, SPAN(";"))});
-	low = arena_z(arena, type);
-	for (size_t i = 0; i < type.n; i++)
-		low[i] = text_lower(low[i]);
-	return text_is(text_span(low), "image/jpg") ? SPAN("image/jpeg")
-	                                            : (struct span){low, type.n};
-}
-
 enum err
 messages_source_text(struct messages_reader *r, const struct messages_place *place,
     const struct scan_value *v, struct span *out)
@@ -64,7 +50,7 @@ read_data(struct messages_reader *r, const struct messages_place *place,
 
 	if (err != ERR_OK)
 		return err;
-	out->media_type = normal_type(r->arena, type);
+	out->media_type = form_media_type(r->arena, type);
 	return messages_place_text(r, place, "data", &v[DATA], true, &out->data);
 }
 

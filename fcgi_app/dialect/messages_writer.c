@@ -40,13 +40,12 @@ messages_writer_tool(
 }
 
 enum err
-messages_writer_refuse(struct messages_writer *w, const struct form_turn *turn, const char *text)
+messages_writer_refuse(struct messages_writer *w, const struct form_part *part, const char *text)
 {
-	if (turn->at == SIZE_MAX)
-		err_why(w->why, "the system text %s", text);
-	else
-		err_why(w->why, "'%s[%zu]' %s",
-		    w->form->from == FORM_RESPONSES ? "input" : "messages", turn->at, text);
+	char where[FORM_PLACE_BYTES];
+
+	form_place(w->form, part, FORM_FIELD_MEDIA, where, sizeof where);
+	err_why(w->why, "'%s' %s", where, text);
 	return ERR_BAD_INPUT;
 }
 

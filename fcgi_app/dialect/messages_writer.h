@@ -35,9 +35,9 @@ void messages_writer_drop_one(
 /* The name of a tool as the target takes it; noted so that the answer can be changed back. */
 struct span messages_writer_tool(
     struct messages_writer *w, struct span name, struct span namespace, bool custom);
-/* Always ERR_BAD_INPUT: "'messages[3]' ..." */
+/* Always ERR_BAD_INPUT: "'messages[3].content[1].image_url' ...", of an image, a document, a sound */
 enum err messages_writer_refuse(
-    struct messages_writer *w, const struct form_turn *turn, const char *text) MUST_CHECK;
+    struct messages_writer *w, const struct form_part *part, const char *text) MUST_CHECK;
 /* It thinks: asked to, or because it cannot do otherwise. */
 bool messages_writer_thinks(const struct messages_writer *w);
 /* The member cache_control, if there is one. */
@@ -49,8 +49,7 @@ enum err messages_parts_write(struct messages_writer *w) MUST_CHECK;
  * budget the API refuses that. */
 bool messages_parts_may_think(const struct messages_writer *w);
 /* messages_media.c: an image, document or sound as a block. */
-enum err messages_media_write(struct messages_writer *w, const struct form_part *part,
-    const struct form_turn *turn) MUST_CHECK;
+enum err messages_media_write(struct messages_writer *w, const struct form_part *part) MUST_CHECK;
 /* messages_tools.c: "tools" and "tool_choice". */
 enum err messages_tools_write(struct messages_writer *w) MUST_CHECK;
 /* messages_schema.c: a schema whose root this API takes; true: something of it was lost. */

@@ -1,6 +1,6 @@
 #include "dialect/openai.h"
 
-#include <string.h>
+#include "dialect/value.h"
 
 /* Members of the document, then of its first choice: in most events one pass finds them all. */
 enum {
@@ -76,84 +76,13 @@ struct found {
 	bool content, finish, error;
 };
 
-/* Neither absent nor one of the ways to say "nothing": null, false, 0, "", {}, []. */
-static bool
-says_something(const struct scan_value *v)
-{
-	switch (v->type) {
-	case SCAN_ABSENT:
-	case SCAN_NULL:
-	case SCAN_FALSE: return false;
-	case SCAN_TRUE: return true;
-	case SCAN_NUMBER: return !text_is(v->raw, "0");
-	case SCAN_STRING: return v->raw.n > 2;
-	case SCAN_ARRAY:
-	case SCAN_OBJECT: return text_trim((struct span){v->raw.p + 1, v->raw.n - 2}).n > 0;
-	}
-	return false;
-}
-
-/* Bytes of text, near enough: hosts that escape everything must not look verbose. */
-static size_t
-text_bytes(const struct scan_value *v)
-{
-	size_t n;
-
-	if (v->type != SCAN_STRING)
-		return 0;
-	n = v->raw.n - 2;
-	for (size_t i = 1; i + 1 < v->raw.n; i++) {
-		const char *at = memchr(v->raw.p + i, '\\', v->raw.n - 1 - i);
-
-		if (at == NULL)
-			break;
-		i = (size_t)(at - v->raw.p) + 1;
-		n -= v->raw.p[i] == 'u' ? 3 : 1;
-	}
-	return n;
-}
-
-/* For short values that people read: escapes of letters are decoded, others become '?'. */
-static void
-copy_string(char *dst, size_t cap, const struct scan_value *v)
-{
-	char plain[256];
-	size_t n = 0;
-
-	for (size_t i = 1; i + 1 < v->raw.n && n < sizeof plain; i++) {
-		char c = v->raw.p[i];
-
-		if (c == '\\') {
-			c = v->raw.p[++i];
-			if (c != '/' && c != '\\' && c != '"')
-				c = '?';
-		}
-		plain[n++] = c;
-	}
-	text_clean(dst, cap, (struct span){plain, n});
-}
-
-static struct scan_value
-member(const struct scan_value *object, const char *name)
-{
-	struct scan_value v;
-	struct span key;
-	size_t at = 0;
-
-	if (object->type == SCAN_OBJECT)
-		while (scan_next(object->raw, &at, &key, &v))
-			if (scan_is(key, name))
-				return v;
-	return (struct scan_value){.type = SCAN_ABSENT};
-}
-
 static size_t
 call_bytes(const struct scan_value *function)
 {
-	struct scan_value arguments = member(function, "arguments");
-	struct scan_value name = member(function, "name");
+	struct scan_value arguments = value_member(function, "arguments");
+	struct scan_value name = value_member(function, "name");
 
-	return text_bytes(&arguments) + text_bytes(&name);
+	return value_bytes(&arguments) + value_bytes(&name);
 }
 
 static size_t
@@ -165,11 +94,11 @@ calls_bytes(const struct scan_value *calls)
 
 	if (calls->type == SCAN_ARRAY)
 		while (scan_next(calls->raw, &at, &none, &call)) {
-			struct scan_value function = member(&call, "function");
-			struct scan_value custom = member(&call, "custom");
-			struct scan_value input = member(&custom, "input");
+			struct scan_value function = value_member(&call, "function");
+			struct scan_value custom = value_member(&call, "custom");
+			struct scan_value input = value_member(&custom, "input");
 
-			bytes += call_bytes(&function) + text_bytes(&input);
+			bytes += call_bytes(&function) + value_bytes(&input);
 		}
 	return bytes;
 }
@@ -189,13 +118,13 @@ content_bytes(const struct scan_value *v)
 {
 	struct scan_value part;
 	struct span none;
-	size_t at = 0, bytes = text_bytes(v);
+	size_t at = 0, bytes = value_bytes(v);
 
 	if (v->type == SCAN_ARRAY)
 		while (scan_next(v->raw, &at, &none, &part)) {
-			struct scan_value text = member(&part, "text");
+			struct scan_value text = value_member(&part, "text");
 
-			bytes += text_bytes(&text);
+			bytes += value_bytes(&text);
 		}
 	return bytes;
 }
@@ -212,7 +141,7 @@ read_delta(const struct scan_value *delta, struct dialect_tap *tap)
 	if (delta->type != SCAN_OBJECT)
 		return false;
 	while (scan_next(delta->raw, &at, &key, &v)) {
-		const struct content *content = says_something(&v) ? find_content(key) : NULL;
+		const struct content *content = value_says(&v) ? find_content(key) : NULL;
 		size_t n;
 
 		if (content == NULL)
@@ -222,7 +151,7 @@ read_delta(const struct scan_value *delta, struct dialect_tap *tap)
 		case TEXT: tap->content_bytes += content_bytes(&v); break;
 		case THOUGHT:
 			/* some hosts send the same text under two names */
-			n = text_bytes(&v);
+			n = value_bytes(&v);
 			thought = n > thought ? n : thought;
 			break;
 		case CALLS: tap->content_bytes += calls_bytes(&v); break;
@@ -245,7 +174,7 @@ read_finish(const struct scan_value *v, struct dialect_tap *tap, struct found *f
 	}
 	found->finish = true;
 	tap->finished = true;
-	copy_string(tap->finish, sizeof tap->finish, v);
+	value_copy(tap->finish, sizeof tap->finish, v);
 }
 
 static void
@@ -254,12 +183,12 @@ read_choice(const struct scan_value v[CHOICE__MAX], struct dialect_tap *tap, str
 	bool content = read_delta(&v[CHOICE_DELTA], tap);
 
 	content |= read_delta(&v[CHOICE_MESSAGE], tap);
-	if (v[CHOICE_TEXT].type == SCAN_STRING && says_something(&v[CHOICE_TEXT])) {
+	if (v[CHOICE_TEXT].type == SCAN_STRING && value_says(&v[CHOICE_TEXT])) {
 		content = true;
-		tap->content_bytes += text_bytes(&v[CHOICE_TEXT]);
+		tap->content_bytes += value_bytes(&v[CHOICE_TEXT]);
 	}
 	found->content |= content;
-	found->error |= says_something(&v[CHOICE_ERROR]);
+	found->error |= value_says(&v[CHOICE_ERROR]);
 	openai_usage(&v[CHOICE_USAGE], &tap->usage);
 	read_finish(&v[CHOICE_FINISH], tap, found);
 	tap->content |= content;
@@ -331,7 +260,7 @@ is_good_code(struct span code)
 static bool
 is_flat_error(const struct scan_value v[EVENT__MAX])
 {
-	if (says_something(&v[MINIMAX]) && !text_is(v[MINIMAX].raw, "\"0\""))
+	if (value_says(&v[MINIMAX]) && !text_is(v[MINIMAX].raw, "\"0\""))
 		return true;
 	if (has_choices(v) || (!is_text(&v[MESSAGE]) && !is_text(&v[MSG])))
 		return false;
@@ -346,8 +275,8 @@ is_flat_error(const struct scan_value v[EVENT__MAX])
 static struct found
 read_document(const struct scan_value v[EVENT__MAX], struct dialect_tap *tap)
 {
-	struct found found = {.error = says_something(&v[ERROR]) ||
-	                               says_something(&v[ERROR_LIST]) || is_flat_error(v)};
+	struct found found = {
+	    .error = value_says(&v[ERROR]) || value_says(&v[ERROR_LIST]) || is_flat_error(v)};
 
 	openai_usage(&v[USAGE_GROQ], &tap->usage);
 	if (has_choices(v)) {
@@ -355,8 +284,8 @@ read_document(const struct scan_value v[EVENT__MAX], struct dialect_tap *tap)
 		read_more_choices(v, tap, &found);
 	}
 	openai_usage(&v[USAGE], &tap->usage);
-	if (tap->model[0] == '\0' && v[MODEL].type == SCAN_STRING)
-		copy_string(tap->model, sizeof tap->model, &v[MODEL]);
+	if (tap->model[0] == '\0')
+		value_copy(tap->model, sizeof tap->model, &v[MODEL]);
 	return found;
 }
 
@@ -420,10 +349,9 @@ openai_list(struct span body, const char *list, struct dialect_tap *tap)
 	scan_plan_free(&plan);
 	if (!read)
 		return false;
-	if (says_something(&v[0]) || v[3].type != SCAN_ARRAY)
+	if (value_says(&v[0]) || v[3].type != SCAN_ARRAY)
 		return false;
 	openai_usage(&v[1], &tap->usage);
-	if (v[2].type == SCAN_STRING)
-		copy_string(tap->model, sizeof tap->model, &v[2]);
+	value_copy(tap->model, sizeof tap->model, &v[2]);
 	return true;
 }

@@ -26,8 +26,6 @@ bool responses_scan(struct scan_plan **plan, const char *const *paths, size_t n,
 struct scan_value responses_member(const struct scan_value *object, const char *name);
 /* The decoded string; empty for all other types. */
 struct span responses_string(struct arena *arena, const struct scan_value *value);
-/* Neither absent nor null, and no empty string, list or object. */
-bool responses_says(const struct scan_value *value);
 
 /* Add a usage object, with both kinds of details. */
 void responses_usage(const struct scan_value *object, struct dialect_usage *usage);

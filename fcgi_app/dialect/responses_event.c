@@ -1,5 +1,7 @@
 #include "dialect/responses.h"
 
+#include "dialect/value.h"
+
 #include <string.h>
 
 enum {
@@ -95,34 +97,6 @@ find_type(struct span name)
 	return NULL;
 }
 
-/* Bytes of text, near enough: an escape stands for one. */
-static size_t
-text_bytes(const struct scan_value *v)
-{
-	size_t n;
-
-	if (v->type != SCAN_STRING)
-		return 0;
-	n = v->raw.n - 2;
-	for (size_t i = 1; i + 1 < v->raw.n; i++) {
-		const char *at = memchr(v->raw.p + i, '\\', v->raw.n - 1 - i);
-
-		if (at == NULL)
-			break;
-		i = (size_t)(at - v->raw.p) + 1;
-		n -= v->raw.p[i] == 'u' ? 3 : 1;
-	}
-	return n;
-}
-
-/* For short values that people read. */
-static void
-copy_string(char *dst, size_t cap, const struct scan_value *v)
-{
-	if (v->type == SCAN_STRING)
-		text_clean(dst, cap, (struct span){v->raw.p + 1, v->raw.n - 2});
-}
-
 static size_t
 texts_of_list(const struct scan_value *list)
 {
@@ -136,7 +110,7 @@ texts_of_list(const struct scan_value *list)
 			for (size_t i = 0; i < NELEM(names); i++) {
 				struct scan_value text = responses_member(&part, names[i]);
 
-				bytes += text_bytes(&text);
+				bytes += value_bytes(&text);
 			}
 	return bytes;
 }
@@ -152,7 +126,7 @@ read_item(const struct scan_value *item, size_t *bytes)
 	for (size_t i = 0; i < NELEM(texts); i++) {
 		struct scan_value v = responses_member(item, texts[i]);
 
-		*bytes += text_bytes(&v);
+		*bytes += value_bytes(&v);
 	}
 	for (size_t i = 0; i < NELEM(lists); i++) {
 		struct scan_value v = responses_member(item, lists[i]);
@@ -203,14 +177,14 @@ static bool
 has_failed(const struct scan_value r[RESPONSE__MAX])
 {
 	return is_word(&r[STATUS], "failed") || is_word(&r[STATUS], "cancelled") ||
-	       responses_says(&r[FAILURE]);
+	       value_says(&r[FAILURE]);
 }
 
 static void
 read_head(const struct scan_value r[RESPONSE__MAX], struct dialect_tap *tap)
 {
 	if (tap->model[0] == '\0')
-		copy_string(tap->model, sizeof tap->model, &r[MODEL]);
+		value_copy(tap->model, sizeof tap->model, &r[MODEL]);
 	responses_usage(&r[USAGE], &tap->usage);
 }
 
@@ -220,7 +194,7 @@ read_finish(const struct scan_value r[RESPONSE__MAX], struct dialect_tap *tap)
 	const struct scan_value *word = is_word(&r[STATUS], "incomplete") ? &r[REASON] : &r[STATUS];
 
 	tap->finished = true;
-	copy_string(tap->finish, sizeof tap->finish, word);
+	value_copy(tap->finish, sizeof tap->finish, word);
 	if (tap->finish[0] == '\0')
 		memcpy(tap->finish, "completed", sizeof "completed");
 	read_output(&r[OUTPUT], tap);
@@ -261,7 +235,7 @@ whole_text(const struct scan_value v[EVENT__MAX], struct dialect_tap *tap)
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < NELEM(places); i++)
-		bytes += text_bytes(&v[places[i]]);
+		bytes += value_bytes(&v[places[i]]);
 	return whole(bytes, bytes > 0, tap);
 }
 
@@ -281,9 +255,9 @@ item_event(const struct scan_value *item, bool begins, struct dialect_tap *tap)
 static enum dialect_part
 other(const struct scan_value v[EVENT__MAX], struct span type)
 {
-	if (responses_says(&v[ERROR]))
+	if (value_says(&v[ERROR]))
 		return PART_ERROR;
-	if (type.n == 0 && v[RESPONSE].type == SCAN_ABSENT && responses_says(&v[MESSAGE]))
+	if (type.n == 0 && v[RESPONSE].type == SCAN_ABSENT && value_says(&v[MESSAGE]))
 		return PART_ERROR;
 	return PART_PREAMBLE;
 }
@@ -304,9 +278,9 @@ judge(struct span name, const struct scan_value v[EVENT__MAX], struct dialect_ta
 	case ITEM_BEGINS: return item_event(&v[ITEM], true, tap);
 	case ITEM_ENDS: return item_event(&v[ITEM], false, tap);
 	case PIECE:
-		if (!responses_says(&v[DELTA]))
+		if (!value_says(&v[DELTA]))
 			return PART_PREAMBLE;
-		tap->content_bytes += text_bytes(&v[DELTA]);
+		tap->content_bytes += value_bytes(&v[DELTA]);
 		tap->content = true;
 		return PART_CONTENT;
 	case WHOLE: return whole_text(v, tap);

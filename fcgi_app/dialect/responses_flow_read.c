@@ -1,5 +1,7 @@
 #include "dialect/responses_flow_read.h"
 
+#include "dialect/value.h"
+
 enum {
 	TYPE,
 	ITEM_ID,
@@ -309,7 +311,7 @@ read_output(struct flow_reader *r, const struct scan_value v[RESPONSE__MAX])
 		for (int64_t i = 0; scan_next(v[OUTPUT].raw, &at, &none, &item); i++)
 			if (all || is_call(&item))
 				responses_flow_ends(r, &item, i);
-	if (r->nspoken == 0 && responses_says(&v[OUTPUT_TEXT]))
+	if (r->nspoken == 0 && value_says(&v[OUTPUT_TEXT]))
 		responses_flow_say(r,
 		    responses_flow_add(r, RESPONSES_FLOW_MESSAGE, (struct span){"", 0}, -1),
 		    FLOW_TEXT, responses_string(r->arena, &v[OUTPUT_TEXT]), 0);

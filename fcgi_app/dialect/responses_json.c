@@ -2,6 +2,7 @@
 
 #include "base/digest.h"
 #include "dialect/openai.h"
+#include "dialect/value.h"
 
 #include <string.h>
 
@@ -23,14 +24,8 @@ responses_scan(struct scan_plan **plan, const char *const *paths, size_t n, stru
 struct scan_value
 responses_member(const struct scan_value *object, const char *name)
 {
-	struct scan_value v, found = {.type = SCAN_ABSENT};
-	struct span key;
-	size_t at = 0;
+	struct scan_value found = value_member(object, name);
 
-	if (object->type == SCAN_OBJECT)
-		while (scan_next(object->raw, &at, &key, &v))
-			if (scan_is(key, name))
-				found = v;
 	if (found.type == SCAN_NULL)
 		found.type = SCAN_ABSENT;
 	return found;
@@ -42,22 +37,6 @@ responses_string(struct arena *arena, const struct scan_value *value)
 	if (value->type != SCAN_STRING)
 		return (struct span){"", 0};
 	return scan_string(arena, value->raw);
-}
-
-bool
-responses_says(const struct scan_value *value)
-{
-	switch (value->type) {
-	case SCAN_ABSENT:
-	case SCAN_NULL:
-	case SCAN_FALSE: return false;
-	case SCAN_TRUE: return true;
-	case SCAN_NUMBER: return !text_is(value->raw, "0");
-	case SCAN_STRING: return value->raw.n > 2;
-	case SCAN_ARRAY:
-	case SCAN_OBJECT: return text_trim((struct span){value->raw.p + 1, value->raw.n - 2}).n > 0;
-	}
-	return false;
 }
 
 void

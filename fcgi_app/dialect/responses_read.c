@@ -1,5 +1,7 @@
 #include "dialect/responses_read.h"
 
+#include "dialect/value.h"
+
 #include <stdio.h>
 
 #define TOKENS_MAX (INT64_C(1) << 40)
@@ -296,7 +298,7 @@ read_instructions(struct responses_reader *r, const struct scan_value *v)
 {
 	struct form_turn *turn;
 
-	if (!responses_says(v))
+	if (!value_says(v))
 		return ERR_OK;
 	turn = form_add_turn(r->arena, r->form, FORM_SYSTEM, SIZE_MAX);
 	return responses_read_parts(r, turn, v, "instructions");
@@ -309,7 +311,7 @@ refuse_unkept(struct responses_reader *r, const struct scan_value v[TOP__MAX])
 	static const size_t members[] = {BACKGROUND, PROMPT, CONVERSATION};
 
 	for (size_t i = 0; i < NELEM(members); i++)
-		if (responses_says(&v[members[i]]))
+		if (value_says(&v[members[i]]))
 			return responses_read_refuse(r,
 			    "'%s' is not possible with the provider of this model",
 			    top_paths[members[i]]);
@@ -327,7 +329,7 @@ read_extras(struct responses_reader *r, struct span body)
 		for (i = 0; i < TOP__MAX && !scan_is(name, top_paths[i]); i++)
 			continue;
 		if (i < TOP__MAX || v.type == SCAN_NULL ||
-		    (v.type == SCAN_OBJECT && !responses_says(&v)))
+		    (v.type == SCAN_OBJECT && !value_says(&v)))
 			continue;
 		form_add_extra(r->arena, r->form, scan_string(r->arena, name), v.raw);
 	}

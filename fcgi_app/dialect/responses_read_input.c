@@ -147,7 +147,7 @@ assistant(struct input *in, size_t at)
 static enum err
 read_said(struct input *in, const struct responses_read_item *item, const char *where)
 {
-	struct form_turn parts = {.nparts = 0};
+	struct form_turn parts = {.at = item->at};
 	struct form_turn *turn;
 	enum err err = responses_read_parts(in->r, &parts, &item->v[RESPONSES_READ_CONTENT], where);
 
@@ -217,7 +217,7 @@ read_output(struct input *in, const struct responses_read_item *item)
 static enum err
 read_thought(struct input *in, const struct responses_read_item *item)
 {
-	struct form_turn parts = {.nparts = 0};
+	struct form_turn parts = {.at = item->at};
 	enum err err = ERR_OK;
 
 	responses_read_thought(in->r, item, &parts);

@@ -1,6 +1,7 @@
 #include "dialect/responses_read_items.h"
 
 #include "dialect/seal.h"
+#include "dialect/value.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,6 +162,7 @@ responses_read_call(
 	    .item_id = responses_string(r->arena, &item->v[RESPONSES_READ_ID]),
 	    .arguments = {"", 0},
 	    .custom = item->kind->custom};
+	struct form_part *part;
 	enum err err;
 
 	if (item->kind->name != NULL)
@@ -170,9 +172,12 @@ responses_read_call(
 	if (call.id.n == 0)
 		return responses_read_refuse(r, "'input[%zu].call_id' is missing", item->at);
 	err = read_arguments(r, item, &call);
-	if (err == ERR_OK)
-		form_add_part(r->arena, turn, FORM_CALL)->call = call;
-	return err;
+	if (err != ERR_OK)
+		return err;
+	part = form_add_part(r->arena, turn, FORM_CALL);
+	part->at = item->at; /* a turn may hold several items */
+	part->call = call;
+	return ERR_OK;
 }
 
 /* The name of the call is not in the item: form_check() pairs them by id. */
@@ -182,8 +187,8 @@ responses_read_result(
 {
 	const struct scan_value *output = &item->v[RESPONSES_READ_OUTPUT];
 	const struct scan_value *status = &item->v[RESPONSES_READ_STATUS];
-	struct form_turn parts = {.nparts = 0};
-	struct form_result *result;
+	struct form_turn parts = {.at = item->at};
+	struct form_part *result;
 	char where[WHERE_BYTES];
 	enum err err = ERR_OK;
 
@@ -194,11 +199,13 @@ responses_read_result(
 		err = responses_read_parts(r, &parts, output, where);
 	if (err != ERR_OK)
 		return err;
-	result = &form_add_part(r->arena, turn, FORM_RESULT)->result;
-	*result = (struct form_result){.id = responses_read_call_id(r, item),
+	for (size_t i = 0; i < parts.nparts; i++)
+		parts.parts[i].of = 0;
+	result = form_add_part(r->arena, turn, FORM_RESULT);
+	result->at = item->at;
+	result->result = (struct form_result){.id = responses_read_call_id(r, item),
 	    .is_error = status->type == SCAN_STRING && scan_is(status->raw, "failed"),
 	    .custom = item->kind->custom,
-	    .at = item->at,
 	    .parts = parts.parts,
 	    .nparts = parts.nparts};
 	return ERR_OK;
@@ -219,7 +226,7 @@ join_texts(struct responses_reader *r, const struct scan_value *list)
 	while (scan_next(list->raw, &at, &none, &part)) {
 		struct scan_value text = responses_member(&part, "text");
 
-		if (!responses_says(&text) || text.type != SCAN_STRING)
+		if (!value_says(&text) || text.type != SCAN_STRING)
 			continue;
 		if (out->n > 0)
 			buf_z(out, "\n\n");

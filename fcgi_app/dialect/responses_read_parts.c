@@ -37,6 +37,7 @@ struct place {
 	struct responses_reader *r;
 	struct form_turn *turn;
 	const char *where;
+	size_t in; /* its list; SIZE_MAX: a string */
 	struct scan_value v[PART__MAX];
 };
 
@@ -46,11 +47,20 @@ text_at(const struct place *p, size_t member)
 	return responses_string(p->r->arena, &p->v[member]);
 }
 
+static struct form_part *
+add(const struct place *p, enum form_kind kind)
+{
+	struct form_part *part = form_add_part(p->r->arena, p->turn, kind);
+
+	part->in = p->in;
+	return part;
+}
+
 static void
 add_text(const struct place *p, enum form_kind kind, struct span text)
 {
 	if (text.n > 0)
-		form_add_part(p->r->arena, p->turn, kind)->text = text;
+		add(p, kind)->text = text;
 }
 
 static enum err
@@ -87,7 +97,7 @@ read_image(const struct place *p)
 	} else if (media.file_id.n == 0) {
 		return responses_read_refuse(p->r, "'%s' has no 'image_url'", p->where);
 	}
-	form_add_part(p->r->arena, p->turn, FORM_IMAGE)->media = media;
+	add(p, FORM_IMAGE)->media = media;
 	return ERR_OK;
 }
 
@@ -103,7 +113,7 @@ read_file(const struct place *p)
 		return responses_read_refuse(p->r, "'%s' is a file without data", p->where);
 	if (data.n > 0 && !chat_media_document(p->r->arena, data, &media))
 		return responses_read_refuse(p->r, "'%s.file_data' is not base64", p->where);
-	form_add_part(p->r->arena, p->turn, FORM_DOCUMENT)->media = media;
+	add(p, FORM_DOCUMENT)->media = media;
 	return ERR_OK;
 }
 
@@ -117,7 +127,7 @@ read_audio(const struct place *p)
 	if (data.type != SCAN_STRING)
 		return responses_read_refuse(
 		    p->r, "'%s.input_audio' must be an object with 'data'", p->where);
-	part = form_add_part(p->r->arena, p->turn, FORM_AUDIO);
+	part = add(p, FORM_AUDIO);
 	part->media.data = scan_string(p->r->arena, data.raw);
 	part->media.media_type = responses_string(p->r->arena, &format);
 	return ERR_OK;
@@ -162,7 +172,7 @@ responses_read_parts(struct responses_reader *r, struct form_turn *turn,
     const struct scan_value *value, const char *where)
 {
 	char place[WHERE_BYTES];
-	struct place p = {.r = r, .turn = turn, .where = place};
+	struct place p = {.r = r, .turn = turn, .where = place, .in = SIZE_MAX};
 	struct scan_value part;
 	struct span none;
 	size_t at = 0;
@@ -179,6 +189,7 @@ responses_read_parts(struct responses_reader *r, struct form_turn *turn,
 		    r, "'%s' must be a string or an array of parts", where);
 	for (size_t i = 0; err == ERR_OK && scan_next(value->raw, &at, &none, &part); i++) {
 		snprintf(place, sizeof place, "%s[%zu]", where, i);
+		p.in = i;
 		err = read_part(&p, &part);
 	}
 	return err;

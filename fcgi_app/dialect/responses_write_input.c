@@ -40,7 +40,7 @@ responses_instructions(struct arena *arena, const struct form *form)
 static const char *
 place_of(const struct responses_out *o, const struct form_turn *turn)
 {
-	const char *list = o->form->from == FORM_RESPONSES ? "input" : "messages";
+	const char *list = form_place_list(o->form);
 
 	return turn->at == SIZE_MAX ? "system" : arena_print(o->arena, "%s[%zu]", list, turn->at);
 }
@@ -55,20 +55,31 @@ emit_data(struct responses_out *o, const char *key, const struct form_media *med
 	        4)));
 }
 
+static void
+refuse(struct responses_out *o, const struct form_part *part, const char *text)
+{
+	char where[FORM_PLACE_BYTES];
+
+	form_place(o->form, part, FORM_FIELD_MEDIA, where, sizeof where);
+	responses_refuse(o, "'%s' %s", where, text);
+}
+
 /* Another provider's files are no files here. */
 static bool
-has_foreign_file(struct responses_out *o, const struct form_turn *turn, const struct form_media *m)
+has_foreign_file(struct responses_out *o, const struct form_part *part)
 {
-	if (m->file_id.n == 0 || o->form->from != FORM_MESSAGES)
+	if (part->media.file_id.n == 0 || o->form->from != FORM_MESSAGES)
 		return false;
-	responses_refuse(o, "'%s' names a file that only its own provider has", place_of(o, turn));
+	refuse(o, part, "names a file that only its own provider has");
 	return true;
 }
 
 static void
-emit_image(struct responses_out *o, const struct form_turn *turn, const struct form_media *m)
+emit_image(struct responses_out *o, const struct form_part *part)
 {
-	if (has_foreign_file(o, turn, m))
+	const struct form_media *m = &part->media;
+
+	if (has_foreign_file(o, part))
 		return;
 	emit_object(&o->e, NULL);
 	emit_z(&o->e, "type", "input_image");
@@ -93,9 +104,11 @@ emit_input_text(struct responses_out *o, struct span text)
 }
 
 static void
-emit_document(struct responses_out *o, const struct form_turn *turn, const struct form_media *m)
+emit_document(struct responses_out *o, const struct form_part *part)
 {
-	if (has_foreign_file(o, turn, m))
+	const struct form_media *m = &part->media;
+
+	if (has_foreign_file(o, part))
 		return;
 	if (m->plain.n > 0) {
 		emit_input_text(o, m->plain);
@@ -122,11 +135,10 @@ emit_input_part(struct responses_out *o, const struct form_turn *turn, const str
 	switch (part->kind) {
 	case FORM_TEXT:
 	case FORM_REFUSAL: emit_input_text(o, part->text); break;
-	case FORM_IMAGE: emit_image(o, turn, &part->media); break;
-	case FORM_DOCUMENT: emit_document(o, turn, &part->media); break;
+	case FORM_IMAGE: emit_image(o, part); break;
+	case FORM_DOCUMENT: emit_document(o, part); break;
 	case FORM_AUDIO:
-		responses_refuse(o, "'%s' holds sound, which this model's provider does not take",
-		    place_of(o, turn));
+		refuse(o, part, "is sound, which this model's provider does not take");
 		break;
 	case FORM_OPAQUE:
 		responses_drop(o, arena_print(o->arena, "%s.content", place_of(o, turn)));

@@ -43,6 +43,8 @@ value_copy(char *dst, size_t cap, const struct scan_value *v)
 	char plain[256];
 	size_t n = 0;
 
+	if (v->type != SCAN_STRING)
+		return;
 	for (size_t i = 1; i + 1 < v->raw.n && n < sizeof plain; i++) {
 		char c = v->raw.p[i];
 

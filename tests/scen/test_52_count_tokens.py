@@ -6,6 +6,7 @@ import pytest
 
 from lib.answers import close, error, hang, plain
 from lib.pool import K1, K2, config, key
+from test_10_pick import together
 
 PATH = "/v1/messages/count_tokens"
 BODY = {"model": "m1", "messages": [{"role": "user", "content": "The quick brown fox. " * 40}]}
@@ -51,6 +52,27 @@ def test_not_there(up, gate, status):
     assert a.status == 200 and a.header("x-sluice-estimated") == "1"
     assert 180 <= a.json()["input_tokens"] <= 220
     g.assert_clean()
+
+
+def test_forty_at_start_up(up, gate):
+    """REQ-09: each worker asks once; all clients get an estimate, and nobody's health suffers."""
+    g = gate(accounts=2, workers=3, channel={"wire": "messages"})
+    up.default(error(404, message="no such path"))
+    answers = together(45, lambda i: count(g))
+    assert {a.status for a in answers} == {200}
+    assert {a.header("x-sluice-estimated") for a in answers} == {"1"}
+    assert all(180 <= a.json()["input_tokens"] <= 220 for a in answers)
+    assert 1 <= up.count() <= 3
+    g.assert_clean()
+    assert g.in_flight() == 0 and g.channel()["breaker"]["state"] == "closed"
+
+
+def test_a_model_that_is_not_there_says_nothing_of_others(up, gate):
+    g = gate(accounts=1, workers=1, channel={"wire": "messages"})
+    up.script(K1, error(404, type="not_found_error", message="model: m1"))
+    assert count(g).header("x-sluice-estimated") == "1"
+    up.default(plain({"input_tokens": 5}))
+    assert count(g).json() == {"input_tokens": 5}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lib import wires
-from lib.answers import plain, stream
+from lib.answers import chat_chunks, plain, stream, usage_chunk
 from lib.talk import ask_with, heard
 from lib.trio import OTHERS, PAIRS, Trio
 from lib.wires import ask
@@ -44,6 +44,30 @@ def test_use_04_cached_tokens(trio, client, streamed):
     )
     got = trio.read(client, a, streamed)
     assert (got["prompt"], got["cached"], got["completion"]) == (5003, 5000, 1)
+
+
+@pytest.mark.parametrize("client", ["messages", "responses"])
+@modes
+def test_figures_that_do_not_agree(trio, client, streamed):
+    """Reasoning beside the completion, a total that is no sum: the client is told what is booked."""
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 3,
+        "total_tokens": 99,
+        "completion_tokens_details": {"reasoning_tokens": 7},
+    }
+    doc = {**wires.answer("chat"), "usage": usage}
+    events = [*chat_chunks("Hi", done=False), usage_chunk(usage), "[DONE]"]
+    a = trio.get(client, "chat", ask(client, streamed), stream(events) if streamed else plain(doc))
+    got = trio.read(client, a, streamed)
+    assert (got["prompt"], got["completion"]) == (10, 10)
+
+
+def test_total_that_is_no_sum(trio):
+    usage = {"input_tokens": 10, "output_tokens": 3, "total_tokens": 99}
+    doc = {**wires.answer("responses"), "usage": usage}
+    got = trio.get("chat", "responses", ask("chat", False), plain(doc)).json()["usage"]
+    assert [got[k + "_tokens"] for k in ("prompt", "completion", "total")] == [10, 3, 13]
 
 
 @pairs

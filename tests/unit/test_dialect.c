@@ -35,6 +35,46 @@ static const struct {
     {"nothing asked, nothing said", -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, true},
 };
 
+/* What is not known stays so, and what was made to agree stays as it is. */
+static void
+test_add_up(void **state)
+{
+	static const struct {
+		const char *what;
+		struct dialect_usage given, want; /* cached, cache_write: not given */
+	} rows[] = {
+	    {"the start of a stream", {.prompt = 9, .completion = -1, .total = -1, .reasoning = -1},
+	        {.prompt = 9, .completion = -1, .total = -1}},
+	    {"nothing", {.prompt = -1, .completion = -1, .total = -1, .reasoning = -1},
+	        {.prompt = -1, .completion = -1, .total = -1}},
+	    {"total alone", {.prompt = -1, .completion = -1, .total = 30, .reasoning = -1},
+	        {.prompt = -1, .completion = -1, .total = 30}},
+	    {"total and completion", {.prompt = -1, .completion = 4, .total = 30, .reasoning = -1},
+	        {.prompt = 26, .completion = 4, .total = 30}},
+	    {"a total that is no sum", {.prompt = 9, .completion = 4, .total = 30, .reasoning = -1},
+	        {.prompt = 9, .completion = 4, .total = 13}},
+	    {"reasoning before the completion",
+	        {.prompt = 9, .completion = -1, .total = -1, .reasoning = 3},
+	        {.prompt = 9, .completion = -1, .total = -1}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(rows); i++) {
+		struct dialect_usage u = rows[i].given;
+		const struct dialect_usage *want = &rows[i].want;
+
+		u.cached = u.cache_write = -1;
+		for (int round = 0; round < 2; round++) {
+			dialect_add_up(&u);
+			if (u.prompt != want->prompt || u.completion != want->completion ||
+			    u.total != want->total)
+				fail_msg("%s, round %d: %lld %lld %lld", rows[i].what, round,
+				    (long long)u.prompt, (long long)u.completion,
+				    (long long)u.total);
+		}
+	}
+}
+
 static void
 test_settle(void **state)
 {
@@ -169,6 +209,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_add_up),
 	    cmocka_unit_test(test_settle),
 	    cmocka_unit_test(test_error_types),
 	    cmocka_unit_test(test_errors),

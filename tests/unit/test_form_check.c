@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/form_text.h"
+#include "lib/quotes.h"
 
 #define MB ((size_t)1 << 20)
 #define ASK(list) "{\"messages\":[" list "]}"
@@ -28,7 +29,7 @@ static const struct {
     {"only a system text", ASK("{\"role\":\"system\",\"content\":\"s\"}"), NULL},
     {"no message", ASK(""), "'messages' holds no message"},
     {"empty user message", ASK(USER ",{\"role\":\"user\",\"content\":\"\"}"),
-        "'messages[1]' has no content"},
+        "'messages[1].content' is empty"},
     {"empty assistant message", ASK(USER ",{\"role\":\"assistant\",\"content\":\"\"}"), NULL},
 
     {"a call and its result", ASK(USER "," CALLS(CALL("a", "{}")) "," RESULT("a")), NULL},
@@ -37,26 +38,26 @@ static const struct {
         NULL},
     {"a result twice", ASK(USER "," CALLS(CALL("a", "{}")) "," RESULT("a") "," RESULT("a")), NULL},
     {"a result missing", ASK(USER "," CALLS(CALL("a", "{}") "," CALL("b", "{}")) "," RESULT("a")),
-        "'messages[1]' makes a call without a result in the messages right after it: 'b'"},
+        "'messages[1].tool_calls[1].id' is of a call without a result in the messages right after it: 'b'"},
     {"no result at all", ASK(USER "," CALLS(CALL("a", "{}"))),
-        "'messages[1]' makes a call without a result in the messages right after it: 'a'"},
+        "'messages[1].tool_calls[0].id' is of a call without a result in the messages right after it: 'a'"},
     {"the result comes too late", ASK(USER "," CALLS(CALL("a", "{}")) "," USER "," RESULT("a")),
-        "'messages[1]' makes a call without a result in the messages right after it: 'a'"},
+        "'messages[1].tool_calls[0].id' is of a call without a result in the messages right after it: 'a'"},
     {"a result before its call", ASK(RESULT("a") "," CALLS(CALL("a", "{}"))),
-        "'messages[0]' is the result of a call that the message before it does not make: 'a'"},
+        "'messages[0].tool_call_id' names a call that the message before it does not make: 'a'"},
     {"a result without a call (TOOL-14)",
         ASK(USER "," CALLS(CALL("a", "{}")) "," RESULT("a") "," RESULT("x")),
-        "'messages[3]' is the result of a call that the message before it does not make: 'x'"},
+        "'messages[3].tool_call_id' names a call that the message before it does not make: 'x'"},
     {"an id twice", ASK(USER "," CALLS(CALL("a", "{}") "," CALL("a", "{}")) "," RESULT("a")),
-        "'messages[1]' has two calls with the id 'a'"},
+        "'messages[1].tool_calls[0].id' is the id of another call, too: 'a'"},
     {"arguments of a list (TOOL-07)", ASK(CALLS(CALL("a", "[1]")) "," RESULT("a")),
-        "'messages[0]' has arguments that are no whole JSON object, in its call 'a'"},
+        "'messages[0].tool_calls[0].function.arguments' is no whole JSON object, in the call 'a'"},
     {"arguments that were cut", ASK(CALLS(CALL("a", "{\\\"a\\\":")) "," RESULT("a")),
-        "'messages[0]' has arguments that are no whole JSON object, in its call 'a'"},
+        "'messages[0].tool_calls[0].function.arguments' is no whole JSON object, in the call 'a'"},
     {"arguments of text", ASK(CALLS(CALL("a", "\\\"x\\\"")) "," RESULT("a")),
-        "'messages[0]' has arguments that are no whole JSON object, in its call 'a'"},
+        "'messages[0].tool_calls[0].function.arguments' is no whole JSON object, in the call 'a'"},
     {"arguments with more behind", ASK(CALLS(CALL("a", "{}{}")) "," RESULT("a")),
-        "'messages[0]' has arguments that are no whole JSON object, in its call 'a'"},
+        "'messages[0].tool_calls[0].function.arguments' is no whole JSON object, in the call 'a'"},
     {"arguments of nothing", ASK(CALLS(CALL("a", "")) "," RESULT("a")), NULL},
     {"free text of a custom tool",
         ASK(CALLS("{\"id\":\"a\",\"custom\":{\"name\":\"g\",\"input\":\"{\"}}") "," RESULT("a")),
@@ -66,17 +67,17 @@ static const struct {
     {"image, padded", SHOW("data:image/webp;base64,AA=="), NULL},
     {"image by URL", SHOW("https://x/y.svg"), NULL},
     {"SVG (CONV-08)", SHOW("data:image/svg+xml;base64,AAAA"),
-        "'messages[0]' has an image that is neither PNG, JPEG, GIF nor WebP: 'image/svg+xml'"},
+        "'messages[0].content[0].image_url' is an image that is neither PNG, JPEG, GIF nor WebP: 'image/svg+xml'"},
     {"image without data", SHOW("data:image/png;base64,"),
-        "'messages[0]' has an image without data"},
+        "'messages[0].content[0].image_url' is an image without data"},
     {"image of other bytes", SHOW("data:image/png;base64,A A"),
-        "'messages[0]' has an image whose data is not base64"},
+        "'messages[0].content[0].image_url' is an image whose data is not base64"},
     {"padding in the middle", SHOW("data:image/png;base64,A=AAAAA"),
-        "'messages[0]' has an image whose data is not base64"},
+        "'messages[0].content[0].image_url' is an image whose data is not base64"},
     {"image in a result",
         ASK(CALLS(CALL("a", "{}")) ",{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":[" IMAGE(
             "data:image/bmp;base64,AAAA") "]}"),
-        "'messages[1]' has an image that is neither PNG, JPEG, GIF nor WebP: 'image/bmp'"},
+        "'messages[1].content[0].image_url' is an image that is neither PNG, JPEG, GIF nor WebP: 'image/bmp'"},
 };
 
 static void
@@ -104,6 +105,130 @@ test_cases(void **state)
 	}
 	arena_free(&arena);
 	assert_int_equal(failed, 0);
+}
+
+/* Each API's own names, also where a turn holds what stood in several messages or items. */
+static const struct {
+	const char *what;
+	form_read_fn *read;
+	const char *body, *want;
+} places[] = {
+    {"chat: arguments", form_read_chat,
+        "{'messages':[{'role':'user','content':'q'},{'role':'assistant','content':'t','tool_calls':"
+        "[{'id':'a','function':{'name':'f','arguments':'{}'}},"
+        "{'id':'b','function':{'name':'f','arguments':'['}}]}]}",
+        "'messages[1].tool_calls[0].id' is of a call without a result"},
+    {"chat: arguments of the second call", form_read_chat,
+        "{'messages':[{'role':'assistant','tool_calls':"
+        "[{'id':'a','function':{'name':'f','arguments':'{}'}},"
+        "{'id':'b','function':{'name':'f','arguments':'['}}]},"
+        "{'role':'tool','tool_call_id':'a','content':''},"
+        "{'role':'tool','tool_call_id':'b','content':''}]}",
+        "'messages[0].tool_calls[1].function.arguments' is no"},
+    {"chat: arguments of old", form_read_chat,
+        "{'messages':[{'role':'assistant','function_call':{'name':'f','arguments':'['}}]}",
+        "'messages[0].function_call.arguments' is no"},
+    {"chat: second result", form_read_chat,
+        "{'messages':[{'role':'assistant','tool_calls':"
+        "[{'id':'a','function':{'name':'f','arguments':'{}'}}]},"
+        "{'role':'tool','tool_call_id':'a','content':''},"
+        "{'role':'tool','tool_call_id':'b','content':''}]}",
+        "'messages[2].tool_call_id' names"},
+    {"chat: image behind a text", form_read_chat,
+        "{'messages':[{'role':'user','content':[{'type':'text','text':'q'},"
+        "{'type':'image_url','image_url':{'url':'data:image/bmp;base64,AAAA'}}]}]}",
+        "'messages[0].content[1].image_url' is an"},
+    {"messages: call in the second of two messages", form_read_messages,
+        "{'messages':[{'role':'assistant','content':[{'type':'tool_use','id':'a','name':'f'}]},"
+        "{'role':'assistant','content':[{'type':'text','text':'t'},"
+        "{'type':'tool_use','id':'a','name':'f'}]},"
+        "{'role':'user','content':[{'type':'tool_result','tool_use_id':'a'}]}]}",
+        "'messages[0].content[0].id' is the id of"},
+    {"messages: call without a result", form_read_messages,
+        "{'messages':[{'role':'assistant','content':[{'type':'tool_use','id':'a','name':'f'}]},"
+        "{'role':'assistant','content':[{'type':'text','text':'t'},"
+        "{'type':'tool_use','id':'b','name':'f'}]},"
+        "{'role':'user','content':[{'type':'tool_result','tool_use_id':'a'}]}]}",
+        "'messages[1].content[1].id' is of a call without"},
+    {"messages: result", form_read_messages,
+        "{'messages':[{'role':'user','content':[{'type':'text','text':'q'},"
+        "{'type':'tool_result','tool_use_id':'a'}]}]}",
+        "'messages[0].content[1].tool_use_id' names"},
+    {"messages: image", form_read_messages,
+        "{'messages':[{'role':'user','content':[{'type':'text','text':'q'},{'type':'image',"
+        "'source':{'type':'url','url':'ftp://x/y'}}]}]}",
+        "'messages[0].content[1].source' is a URL"},
+    {"messages: image of a result", form_read_messages,
+        "{'messages':[{'role':'assistant','content':[{'type':'tool_use','id':'a','name':'f'}]},"
+        "{'role':'user','content':[{'type':'tool_result','tool_use_id':'a','content':["
+        "{'type':'text','text':'r'},{'type':'image','source':{'type':'base64',"
+        "'media_type':'image/bmp','data':'AAAA'}}]}]}]}",
+        "'messages[1].content[0].content[1].source' is an"},
+    {"responses: second of two calls", form_read_responses,
+        "{'input':[{'role':'user','content':'q'},{'role':'assistant','content':'t'},"
+        "{'type':'function_call','call_id':'a','name':'f','arguments':'{}'},"
+        "{'type':'function_call','call_id':'b','name':'f','arguments':'{}'},"
+        "{'type':'function_call_output','call_id':'a','output':''}]}",
+        "'input[3].call_id' is of a call without"},
+    {"responses: output without a call", form_read_responses,
+        "{'input':[{'role':'user','content':'q'},"
+        "{'type':'function_call_output','call_id':'a','output':''}]}",
+        "'input[1].call_id' names"},
+    {"responses: image", form_read_responses,
+        "{'input':[{'role':'user','content':[{'type':'input_text','text':'q'},"
+        "{'type':'input_image','image_url':'data:image/bmp;base64,AAAA'}]}]}",
+        "'input[0].content[1].image_url' is an"},
+    {"responses: image of an output", form_read_responses,
+        "{'input':[{'type':'function_call','call_id':'a','name':'f','arguments':'{}'},"
+        "{'role':'user','content':'q'},"
+        "{'type':'function_call_output','call_id':'a','output':["
+        "{'type':'input_image','image_url':'data:image/bmp;base64,AAAA'}]}]}",
+        "'input[2].output[0].image_url' is an"},
+    {"responses: file", form_read_responses,
+        "{'input':[{'role':'user','content':[{'type':'input_file','file_url':'file:///x'}]}]}",
+        "'input[0].content[0].file_url' is a URL"},
+};
+
+static void
+test_places(void **state)
+{
+	struct arena *arena = arena_new(MB);
+	size_t failed = 0;
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(places); i++) {
+		struct why why = {.text = ""};
+		struct form form;
+
+		if (places[i].read(arena, quotes(arena, places[i].body), &form, &why) != ERR_OK)
+			fail_msg("%s: %s", places[i].what, why.text);
+		if (form_check(&form, &why) == ERR_BAD_INPUT &&
+		    text_starts(text_span(why.text), places[i].want))
+			continue;
+		failed++;
+		print_error("%s:\n got  %s\n want %s\n", places[i].what, why.text, places[i].want);
+	}
+	arena_free(&arena);
+	assert_int_equal(failed, 0);
+}
+
+/* A place that is longer than its room is cut. */
+static void
+test_short_room(void **state)
+{
+	const struct form form = {.from = FORM_CHAT};
+	const struct form_part part = {.kind = FORM_CALL, .at = 12, .in = 3, .of = SIZE_MAX};
+	static const char whole[] = "messages[12].tool_calls[3].function.arguments";
+	char room[sizeof whole];
+
+	(void)state;
+	for (size_t cap = 1; cap <= sizeof whole; cap++) {
+		struct span got = form_place(&form, &part, FORM_FIELD_ARGUMENTS, room, cap);
+
+		assert_int_equal(got.n, cap - 1);
+		assert_memory_equal(got.p, whole, cap - 1);
+		assert_int_equal(room[cap - 1], '\0');
+	}
 }
 
 /* Of several results the last one stays, in its place. */
@@ -183,18 +308,18 @@ test_hollow(void **state)
 	(void)state;
 	form_add_part(arena, turn, FORM_CALL);
 	assert_int_equal(form_check(&form, &why), ERR_BAD_INPUT);
-	assert_string_equal(why.text, "'input[4]' calls a tool without a name");
+	assert_string_equal(why.text, "'input[4].name' is missing");
 	turn->parts[0].call.name = SPAN("f");
 	assert_int_equal(form_check(&form, &why), ERR_BAD_INPUT);
-	assert_string_equal(why.text, "'input[4]' has no id for its call of 'f'");
+	assert_string_equal(why.text, "'input[4].call_id' is missing, of the call of 'f'");
 	turn->role = FORM_TOOL;
 	turn->parts[0].kind = FORM_RESULT;
 	assert_int_equal(form_check(&form, &why), ERR_BAD_INPUT);
-	assert_string_equal(why.text, "'input[4]' does not say which call it answers");
+	assert_string_equal(why.text, "'input[4].call_id' is missing");
 	turn->role = FORM_USER;
 	turn->parts[0].kind = FORM_IMAGE;
 	assert_int_equal(form_check(&form, &why), ERR_BAD_INPUT);
-	assert_string_equal(why.text, "'input[4]' has an image of no known type");
+	assert_string_equal(why.text, "'input[4].image_url' is an image of no known type");
 	arena_free(&arena);
 }
 
@@ -225,6 +350,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_cases),
+	    cmocka_unit_test(test_places),
+	    cmocka_unit_test(test_short_room),
 	    cmocka_unit_test(test_repeated),
 	    cmocka_unit_test(test_urls),
 	    cmocka_unit_test(test_hollow),

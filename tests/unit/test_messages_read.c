@@ -260,7 +260,7 @@ test_empty(void **state)
 		assert_int_equal(
 		    form_read_messages(arena, quotes(arena, bodies[i]), &form, &why), ERR_OK);
 		assert_int_equal(form_check(&form, &why), ERR_BAD_INPUT);
-		assert_non_null(strstr(why.text, "has no content"));
+		assert_non_null(strstr(why.text, "].content' is empty"));
 		arena_free(&arena);
 	}
 }

@@ -364,14 +364,14 @@ static const struct {
     {"sound out", FORM_CHAT, WITH("'modalities':['text','audio']"), "'modalities' is not"},
     {"sound in", FORM_CHAT,
         ASK(USER("[{'type':'input_audio','input_audio':{'data':'AAAA','format':'wav'}}]")),
-        "'messages[0]' holds sound"},
+        "'messages[0].content[0].input_audio' is sound"},
     {"a file by its id", FORM_CHAT,
         ASK(USER("'q'") "," USER("[{'type':'file','file':{'file_id':'file-1'}}]")),
-        "'messages[1]' refers to a file"},
+        "'messages[1].content[0].file' refers to a file"},
     {"a document that is neither", FORM_CHAT,
         ASK(USER("[{'type':'file','file':{'filename':'x.doc','file_data':'data:application/msword;"
                  "base64,AAAA'}}]")),
-        "'messages[0]' has a document"},
+        "'messages[0].content[0].file' is a document"},
     {"a tool that is not there", FORM_CHAT,
         WITH(
             "'tool_choice':{'type':'function','function':{'name':'g'}},'tools':[" FUNCTION("") "]"),
@@ -452,7 +452,8 @@ test_large_image(void **state)
 	buf_z(body, "'}}]}]}");
 	row.body = body->p;
 	assert_int_equal(write_row(arena, &row, out, dropped, &why), ERR_BAD_INPUT);
-	assert_non_null(strstr(why.text, "'messages[0]' has an image of more than 5 MB"));
+	assert_non_null(
+	    strstr(why.text, "'messages[0].content[0].image_url' is an image of more than 5 MB"));
 	arena_free(&arena);
 }
 

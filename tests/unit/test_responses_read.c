@@ -223,9 +223,9 @@ static const struct {
         HI "choice=required allowed=f allowed=web_search" U},
 
     {"orphan output (TOOL-14)", INPUT(USER("a") "," OUTPUT("x", "o")),
-        "!'input[1]' is the result of a call that the message before it does not make: 'x'"},
+        "!'input[1].call_id' names a call that the message before it does not make: 'x'"},
     {"call without output", INPUT(CALL("x", "{}") "," USER("a")),
-        "!'input[0]' makes a call without a result in the messages right after it: 'x'"},
+        "!'input[0].call_id' is of a call without a result in the messages right after it: 'x'"},
     {"cut arguments (TOOL-07)", INPUT(USER("a") "," CALL("x", "{\\\"a\\\":") "," OUTPUT("x", "")),
         "!'input[1].arguments' is no whole JSON object"},
     {"arguments that are a list", INPUT(CALL("x", "[1]") "," OUTPUT("x", "")),
@@ -243,7 +243,7 @@ static const struct {
     {"no type", INPUT("{\"content\":\"x\"}"), "!'input[0].type' is missing"},
     {"type of tomorrow", INPUT(USER("a") ",{\"type\":\"telepathy\"}"),
         "!'input[1].type' \"telepathy\" is not known here"},
-    {"empty message", INPUT(USER("")), "!'input[0]' has no content"},
+    {"empty message", INPUT(USER("")), "!'input[0].content' is empty"},
     {"a part of tomorrow", INPUT(PARTS("{\"type\":\"input_smell\"}")),
         "!'input[0].content[0].type' 'input_smell' is not known here"},
     {"text without text", INPUT(PARTS("{\"type\":\"input_text\"}")),
@@ -255,12 +255,12 @@ static const struct {
         "!'input[0].content[0].image_url' must be an http(s) URL or base64 data in a data URL"},
     {"svg",
         INPUT(PARTS("{\"type\":\"input_image\",\"image_url\":\"data:image/svg+xml;base64,QUJD\"}")),
-        "!'input[0]' has an image that is neither PNG, JPEG, GIF nor WebP: 'image/svg+xml'"},
+        "!'input[0].content[0].image_url' is an image that is neither PNG, JPEG, GIF nor WebP: 'image/svg+xml'"},
     {"image in an output, of no known type",
         INPUT(CALL(
             "x", "{}") ",{\"type\":\"function_call_output\",\"call_id\":\"x\",\"output\":[{"
                        "\"type\":\"input_image\",\"image_url\":\"data:image/tiff;base64,QUJD\"}]}"),
-        "!'input[1]' has an image that is neither PNG, JPEG, GIF nor WebP: 'image/tiff'"},
+        "!'input[1].output[0].image_url' is an image that is neither PNG, JPEG, GIF nor WebP: 'image/tiff'"},
     {"item reference", INPUT(USER("a") ",{\"type\":\"item_reference\",\"id\":\"msg_1\"}"),
         "!'input[1]' is of the type 'item_reference': its content is kept elsewhere, and this model's "
         "provider cannot read it"},

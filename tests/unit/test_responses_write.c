@@ -143,7 +143,8 @@ static const struct {
     {"sound is refused", FORM_CHAT,
         CHAT("{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\",\"input_audio\":{\"data\":"
              "\"QUJD\",\"format\":\"wav\"}}]}"),
-        "!'messages[0]' holds sound, which this model's provider does not take", ""},
+        "!'messages[0].content[0].input_audio' is sound, which this model's provider does not take",
+        ""},
 
     {"system of Messages (CONV-02)", FORM_MESSAGES,
         CLAUDE_HI(
