@@ -308,19 +308,33 @@ env_book_sound(struct env *env)
 /* ---- transactions ---- */
 
 static enum store_rc
+run_held(struct env *env, bool change, env_fn *fn, void *arg)
+{
+	enum store_rc rc = env_book_have(env, false);
+
+	if (rc == STORE_OK)
+		rc = env_run(env, &env->book, change, fn, arg);
+	if (rc == STORE_BAD)
+		env->book_suspect = true;
+	return rc;
+}
+
+static enum store_rc
 book_run(struct env *env, bool change, env_fn *fn, void *arg)
 {
 	enum store_rc rc = env_book_lock(env, GATE_WAIT_MS);
 
 	if (rc != STORE_OK)
 		return rc;
-	rc = env_book_have(env, false);
-	if (rc == STORE_OK)
-		rc = env_run(env, &env->book, change, fn, arg);
-	if (rc == STORE_BAD)
-		env->book_suspect = true;
+	rc = run_held(env, change, fn, arg);
 	env_book_unlock(env);
 	return rc;
+}
+
+enum store_rc
+env_book_update_held(struct env *env, env_fn *fn, void *arg)
+{
+	return run_held(env, true, fn, arg);
 }
 
 enum store_rc
