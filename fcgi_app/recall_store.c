@@ -77,6 +77,37 @@ sweep_in(struct txn *txn, void *arg)
 	return kept_sweep(txn, &job->limits, job->most, &job->removed);
 }
 
+/* There is no `book` before the first save, which also makes a damaged one anew: then ask once more. */
+static bool
+is_made(struct serve *s, enum store_rc rc, bool missing, struct wall_ms now)
+{
+	struct book_report report;
+
+	if (rc == STORE_BAD)
+		log_fields(s->log, LOG_LEVEL_ERROR, now,
+		    "the responses that are kept cannot be read: they are given up",
+		    LOG_Z("why", env_error(s->env)));
+	return (rc == STORE_BAD || missing) && book_save(s->env, &report) == STORE_OK;
+}
+
+static enum store_rc
+look(struct serve *s, env_fn *fn, struct recall_job *job)
+{
+	enum store_rc rc = env_book_view(s->env, fn, job);
+
+	return is_made(s, rc, false, job->limits.now) ? env_book_view(s->env, fn, job) : rc;
+}
+
+static enum store_rc
+change(struct serve *s, env_fn *fn, struct recall_job *job, bool make)
+{
+	enum store_rc rc = env_book_update(s->env, fn, job);
+
+	return is_made(s, rc, make && rc == STORE_NONE, job->limits.now)
+	           ? env_book_update(s->env, fn, job)
+	           : rc;
+}
+
 enum store_rc
 recall_store_get(const struct recall_store *at, struct arena *arena, struct span *text_out)
 {
@@ -84,7 +115,7 @@ recall_store_get(const struct recall_store *at, struct arena *arena, struct span
 	enum store_rc rc;
 
 	job.arena = arena;
-	rc = env_book_view(at->s->env, get_in, &job);
+	rc = look(at->s, get_in, &job);
 	if (rc == STORE_OK)
 		*text_out = (struct span){job.copy, job.n};
 	return rc;
@@ -104,13 +135,10 @@ enum store_rc
 recall_store_put(const struct recall_store *at, struct span text)
 {
 	struct recall_job job = job_of(at);
-	struct book_report report;
 	enum store_rc rc;
 
 	job.text = (struct env_bytes){text.p, text.n};
-	rc = env_book_update(at->s->env, put_in, &job);
-	if (rc == STORE_NONE && book_save(at->s->env, &report) == STORE_OK)
-		rc = env_book_update(at->s->env, put_in, &job); /* the first save makes it */
+	rc = change(at->s, put_in, &job, true);
 	if (rc == STORE_FULL && text.n < job.limits.max_bytes / 2) {
 		rc = make_room(at->s, &job);
 		if (rc == STORE_OK)
@@ -124,7 +152,7 @@ recall_store_del(const struct recall_store *at)
 {
 	struct recall_job job = job_of(at);
 
-	return env_book_update(at->s->env, del_in, &job);
+	return change(at->s, del_in, &job, false);
 }
 
 bool

@@ -2,6 +2,7 @@
 
 #include "store/book_kind.h"
 #include "store/gate.h"
+#include "store/kept.h"
 
 #define BATCH 512
 #define SLICE_ROWS 100000 /* about 10 ms: a look at `live` must stay far below 100 ms */
@@ -251,11 +252,42 @@ save_in(struct txn *live, struct txn *book, void *arg)
 
 /* ---- when ---- */
 
+/* The older half of what is kept for clients goes. */
+static enum store_rc
+give_way(struct txn *book, void *arg)
+{
+	unsigned *removed = arg;
+	struct kept_limits limits = {.ttl_ms = INT64_MAX};
+	struct kept_sum sum;
+	enum store_rc rc = kept_sums(book, &sum);
+
+	limits.max_bytes = sum.bytes / 2;
+	return rc == STORE_OK ? kept_sweep(book, &limits, BATCH, removed) : rc;
+}
+
+/* What accounts did comes before what conversations left behind. */
+static enum store_rc
+save_first(struct env *env, struct save *save)
+{
+	struct save asked = *save;
+	enum store_rc rc = env_save(env, save_in, save);
+
+	while (rc == STORE_FULL) {
+		unsigned removed = 0;
+
+		if (env_book_update_held(env, give_way, &removed) != STORE_OK || removed == 0)
+			return rc;
+		*save = asked;
+		rc = env_save(env, save_in, save);
+	}
+	return rc;
+}
+
 /* With the lock held: save, and note it for all processes. */
 static enum store_rc
 save_and_note(struct env *env, struct save *save, struct book_report *report)
 {
-	enum store_rc rc = env_save(env, save_in, save);
+	enum store_rc rc = save_first(env, save);
 	struct env_note note;
 
 	env_note_get(env, &note);

@@ -112,6 +112,8 @@ void env_book_unlock(struct env *env);
 /* As env_update() and env_view(), for `book`; both take the lock themselves. STORE_NONE: there is no `book` yet. */
 enum store_rc env_book_update(struct env *env, env_fn *fn, void *arg) STORE_MUST_CHECK;
 enum store_rc env_book_view(struct env *env, env_fn *fn, void *arg) STORE_MUST_CHECK;
+/* The same with the lock held. */
+enum store_rc env_book_update_held(struct env *env, env_fn *fn, void *arg) STORE_MUST_CHECK;
 
 typedef enum store_rc env_both_fn(struct txn *live, struct txn *book, void *arg);
 /* Change `book` after what `live` has: one transaction in each, `live` is only read. Only with the lock held. A new

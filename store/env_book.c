@@ -16,6 +16,7 @@
 #define DAMAGED "book.damaged."
 #define NOTE_MAGIC "sluiceB1"
 #define PATH_BYTES 4096
+#define FAILED_WAIT_MS 100
 
 /* What `book.lock` holds. A note of another `live` or another boot says nothing. */
 struct note_file {
@@ -308,19 +309,43 @@ env_book_sound(struct env *env)
 /* ---- transactions ---- */
 
 static enum store_rc
-book_run(struct env *env, bool change, env_fn *fn, void *arg)
+run_held(struct env *env, bool change, env_fn *fn, void *arg)
 {
-	enum store_rc rc = env_book_lock(env, GATE_WAIT_MS);
+	enum store_rc rc = env_book_have(env, false);
 
-	if (rc != STORE_OK)
-		return rc;
-	rc = env_book_have(env, false);
 	if (rc == STORE_OK)
 		rc = env_run(env, &env->book, change, fn, arg);
 	if (rc == STORE_BAD)
 		env->book_suspect = true;
+	return rc;
+}
+
+/* Where saving fails already, as behind a stopped process, no request waits long for the same. */
+static int64_t
+patience(struct env *env)
+{
+	struct env_note note;
+
+	env_note_get(env, &note);
+	return note.failed ? FAILED_WAIT_MS : GATE_WAIT_MS;
+}
+
+static enum store_rc
+book_run(struct env *env, bool change, env_fn *fn, void *arg)
+{
+	enum store_rc rc = env_book_lock(env, patience(env));
+
+	if (rc != STORE_OK)
+		return rc;
+	rc = run_held(env, change, fn, arg);
 	env_book_unlock(env);
 	return rc;
+}
+
+enum store_rc
+env_book_update_held(struct env *env, env_fn *fn, void *arg)
+{
+	return run_held(env, true, fn, arg);
 }
 
 enum store_rc

@@ -332,7 +332,9 @@ map_mend(struct map *map, int e, int tries)
 		return e;
 	switch (e) {
 	case MDB_MAP_RESIZED: return remap(map, 0);
-	case MDB_MAP_FULL: return grow(map);
+	case MDB_MAP_FULL:
+		/* one that was killed while it read holds every page freed since */
+		return mdb_reader_check(map->mdb, &dead) == 0 && dead > 0 ? 0 : grow(map);
 	case MDB_PANIC: return tries == 0 ? reopen(map) : e;
 	case MDB_READERS_FULL:
 		return tries == 0 && mdb_reader_check(map->mdb, &dead) == 0 && dead > 0 ? 0 : e;

@@ -58,8 +58,8 @@ multipart_boundary(
 	struct span rest = content_type, name, value, found = {NULL, 0};
 
 	while (next_parameter(&rest, &name, &value))
-		if (text_is_fold(name, "boundary") && found.p == NULL)
-			found = value;
+		if (text_is_fold(name, "boundary"))
+			found = found.p == NULL ? value : (struct span){"", 0};
 	if (found.n == 0 || found.n > BOUNDARY_MAX || memchr(found.p, '\\', found.n) != NULL) {
 		err_why(
 		    why, "Content-Type must name a boundary of 1 to %d characters", BOUNDARY_MAX);
@@ -76,7 +76,7 @@ struct parts {
 	size_t at;                   /* behind a delimiter */
 };
 
-/* Where the delimiter stands next, or the body's end. The first one needs no line before it. */
+/* Where the delimiter stands next, or the body's end. */
 static size_t
 find(const struct parts *p, size_t from)
 {
@@ -86,20 +86,29 @@ find(const struct parts *p, size_t from)
 	return hit == NULL ? p->body.n : (size_t)(hit - p->body.p);
 }
 
+/* The first delimiter needs no line before it; a host that takes other line ends must not find it earlier. */
 static enum err
 enter(struct parts *p, struct why *why)
 {
 	struct span bare = text_from(p->delimiter, 2);
-	size_t at;
+	size_t at = text_find(p->body, bare);
 
-	if (p->body.n >= bare.n && memcmp(p->body.p, bare.p, bare.n) == 0) {
-		p->at = bare.n;
-		return ERR_OK;
-	}
-	at = find(p, 0);
 	if (at == p->body.n)
 		return bad(why, "does not hold the boundary that Content-Type names");
-	p->at = at + p->delimiter.n;
+	if (at > 0 && find(p, 0) + 2 != at)
+		return bad(why, "has its first boundary inside a line");
+	p->at = at + bare.n;
+	return ERR_OK;
+}
+
+/* Behind the closing delimiter: nothing that a host could take for more parts. */
+static enum err
+leave(const struct parts *p, struct why *why)
+{
+	struct span rest = text_from(p->body, p->at + 2);
+
+	if (text_find(rest, text_from(p->delimiter, 2)) < rest.n)
+		return bad(why, "goes on behind its last boundary");
 	return ERR_OK;
 }
 
@@ -111,7 +120,7 @@ begin_part(struct parts *p, bool *follows_out, struct why *why)
 
 	*follows_out = !text_starts(rest, "--");
 	if (!*follows_out)
-		return ERR_OK;
+		return leave(p, why);
 	while (rest.n > 0 && (rest.p[0] == ' ' || rest.p[0] == '\t'))
 		rest = text_from(rest, 1);
 	if (!text_starts(rest, "\r\n"))
@@ -122,20 +131,48 @@ begin_part(struct parts *p, bool *follows_out, struct why *why)
 
 struct part {
 	struct span name, value;
-	bool file;
+	bool disposed, file;
 };
 
-static void
+static bool
+read_parameter(struct span name, struct span value, struct part *part)
+{
+	if (text_is_fold(name, "name")) {
+		if (part->name.p != NULL || memchr(value.p, '\\', value.n) != NULL)
+			return false;
+		part->name = value;
+	}
+	if (text_is_fold(name, "filename") || text_is_fold(name, "filename*"))
+		part->file = true;
+	return !text_is_fold(name, "name*") && text_find(name, SPAN(";")) == name.n;
+}
+
+/* False: another reader could find another name in it. */
+static bool
 read_disposition(struct span line, struct part *part)
 {
-	struct span name, value;
+	struct span rest = text_from(line, text_find(line, SPAN(";"))), name, value;
 
-	while (next_parameter(&line, &name, &value)) {
-		if (text_is_fold(name, "name") && part->name.p == NULL)
-			part->name = value;
-		if (text_is_fold(name, "filename") || text_is_fold(name, "filename*"))
-			part->file = true;
-	}
+	if (part->disposed)
+		return false;
+	part->disposed = true;
+	while (text_starts(text_trim(rest), ";") && next_parameter(&rest, &name, &value))
+		if (!read_parameter(name, value, part))
+			return false;
+	rest = text_trim(rest);
+	return rest.n == 0 || text_is(rest, ";");
+}
+
+/* Over two lines, or with line ends of its own, it is another header to another reader. */
+static bool
+is_one_line(struct span line)
+{
+	struct span name = {line.p, text_find(line, SPAN(":"))};
+
+	for (size_t i = 0; i < line.n; i++)
+		if (line.p[i] == '\r' || line.p[i] == '\n' || line.p[i] == '\0')
+			return false;
+	return text_find(name, SPAN(" ")) == name.n && text_find(name, SPAN("\t")) == name.n;
 }
 
 /* The headers up to their empty line. */
@@ -154,8 +191,10 @@ read_headers(struct parts *p, struct part *part, struct why *why)
 			                     : "is cut in the headers of a part");
 		line = (struct span){rest.p, end};
 		rest = text_from(rest, end + 2);
-		if (text_starts_fold(line, "content-disposition:"))
-			read_disposition(line, part);
+		if (!is_one_line(line))
+			return bad(why, "has a part with a broken header");
+		if (text_starts_fold(line, "content-disposition:") && !read_disposition(line, part))
+			return bad(why, "has a part whose name is not clear");
 	} while (line.n > 0);
 	p->at = (size_t)(rest.p - p->body.p);
 	return ERR_OK;
@@ -169,9 +208,13 @@ keep(const struct part *part, struct multipart *fields, struct why *why)
 		struct span *field;
 	} wanted[] = {{"model", &fields->model}, {"stream", &fields->stream}};
 
-	for (size_t i = 0; i < NELEM(wanted) && !part->file; i++) {
+	for (size_t i = 0; i < NELEM(wanted); i++) {
 		if (part->name.p == NULL || !text_is(part->name, wanted[i].name))
 			continue;
+		if (part->file) {
+			err_why(why, "'%s' is a file in the multipart body", wanted[i].name);
+			return ERR_BAD_INPUT;
+		}
 		if (wanted[i].field->p != NULL) {
 			err_why(why, "'%s' stands twice in the multipart body", wanted[i].name);
 			return ERR_BAD_INPUT;
