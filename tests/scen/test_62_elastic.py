@@ -13,6 +13,7 @@ import pytest
 
 from lib import fcgi
 from lib.answers import chunk, hang, ok, slow, sse, stream
+from lib.around import without_asan
 from lib.pool import K1, PROGRAM, alive, config
 from lib.upstream import wait_until
 
@@ -248,6 +249,7 @@ def test_sigusr1_is_rolling(up, gate):
     g.assert_clean()
 
 
+@without_asan  # which wants descriptors of its own
 def test_new_workers_do_not_come_up(up, gate):
     """Then the old ones go on, and are replaced as soon as it works again."""
     up.default(slow(0.1))

@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from lib.around import without_asan
+
 NONCE = "0123456789abcdef" * 2
 
 
@@ -365,6 +367,7 @@ def test_connected_but_no_answer(gate):
     assert "sluicectl status" in found["remedy"]["directive"], found
 
 
+@without_asan  # which another user may not look into
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_files_of_another_user(gate):
     """As root on a state_dir that is not the gateway's user's nothing is written."""
