@@ -188,6 +188,6 @@ def test_errands(up, gate, relay, ours):
         assert (bank.last.target, bank.last.cred) == ("/v1/hook", None)
         left = (at - datetime.now(timezone.utc)).total_seconds()
         time.sleep(max(0, left))
-        wait_until(lambda: g.account("A2")["credits"] == 7, 12, "the balance came in")
+        wait_until(lambda: g.account("A2")["credits"] == 7, 60, "the balance came in")
     finally:
         bank.stop()
