@@ -72,7 +72,7 @@ text_find(struct span a, struct span needle)
 
 	if (needle.n == 0 || needle.n > a.n)
 		return a.n;
-	at = memmem(a.p, a.n, needle.p, needle.n);
+	at = needle.n == 1 ? memchr(a.p, needle.p[0], a.n) : memmem(a.p, a.n, needle.p, needle.n);
 	return at == NULL ? a.n : (size_t)(at - a.p);
 }
 
