@@ -148,6 +148,7 @@ def test_deleted_in_use(up, gate):
     first = post(g, "one").finish().json()["id"]
     up.default(stream(b"".join(wires.events("chat", "two")), "events", gap=0.1))
     o = post(g, "two", True, previous_response_id=first)
+    up.wait_for(2)  # the history is read
     assert g.get("/v1/responses/" + first, method="DELETE").status == 200
     o.finish()
     id = re.search(rb'"id":"(resp_[^"]*)"', o.body).group(1).decode()
