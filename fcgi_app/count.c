@@ -2,7 +2,7 @@
 
 #include "answer.h"
 #include "base/emit.h"
-#include "dialect/estimate.h"
+#include "dialect/tokens.h"
 #include "dialect/flow.h"
 
 #define UNCOUNTED_MS (10 * 60 * 1000)
@@ -16,6 +16,7 @@ is_count(const struct serve_job *j)
 static void
 answer(struct serve_job *j)
 {
+	struct tokens_model model = tokens_model(NULL, j->walk.plan.model);
 	struct form *form = arena_alloc(j->s->arena, sizeof *form);
 	struct buf *out = arena_buf(j->s->arena, 64);
 	struct why why;
@@ -27,7 +28,7 @@ answer(struct serve_job *j)
 	}
 	emit_init(&e, out);
 	emit_object(&e, NULL);
-	emit_i64(&e, "input_tokens", estimate_form(form, j->walk.plan.model));
+	emit_i64(&e, "input_tokens", tokens_form(&model, form));
 	emit_end(&e);
 	j->respond.estimated = true;
 	j->respond.model = j->walk.plan.model;

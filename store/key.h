@@ -35,6 +35,13 @@ enum key_kind {
 	KEY_KEPT = 20,      /* number: how old a kept text is; 0: sums */
 	KEY_KEPT_NAME = 21, /* hashed: client and name -> number */
 	KEY_KEPT_TEXT = 22, /* number, piece: bytes */
+	/* of both */
+	KEY_TARGET = 23, /* channel, hash of a model: how that model does there */
+	KEY_TASK = 24,   /* hashed: session -> kind of its work */
+	/* of `book` alone: talk.h */
+	KEY_TALK = 25,      /* number: one conversation; 0: sums */
+	KEY_TALK_NAME = 26, /* hashed: session -> number */
+	KEY_TALK_TURN = 27, /* number, place: bytes */
 };
 
 static inline uint64_t

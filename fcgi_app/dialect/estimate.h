@@ -1,10 +1,9 @@
 /*
- * estimate - how many tokens a text or a request has, without a tokenizer.
+ * estimate - how many tokens a text has, without a tokenizer.
  *
  * Text      one pass over runs of one kind (words, digits, punctuation, CJK ...), each with a weight for the tokenizer;
  *           95 % of files lie within about 9 % of the truth. A run of base64 or hex is told from words.
- * Requests  beside the texts: what the API puts around messages, tools and calls; images by their size, never by their
- *           base64. Claude: the o200k column times 1.2, from 4.7 on times 1.55.
+ * Models    Claude: the o200k column times 1.2, from 4.7 on times 1.55
  * Time      linear in the bytes
  * Source    formats.md G.5, G.6, G.7
  */
@@ -33,7 +32,5 @@ struct estimate_model estimate_model(struct span model);
 
 /* Hundredths of a token; UTF-8; what is none counts as some other character. */
 int64_t estimate_text(enum estimate_table table, struct span text);
-
-int64_t estimate_form(const struct form *form, struct span model);
 
 #endif

@@ -149,31 +149,6 @@ names(void **state)
 	}
 }
 
-/* "You are a helpful assistant." and "Hello!" are 19 tokens with o200k: formats.md G.5. */
-static void
-conversation(void **state)
-{
-	struct form_part system[] = {
-	    {.kind = FORM_TEXT, .text = SPAN("You are a helpful assistant.")}};
-	struct form_part user[] = {{.kind = FORM_TEXT, .text = SPAN("Hello!")}};
-	struct form_turn turns[] = {
-	    {.role = FORM_SYSTEM, .parts = system, .nparts = 1},
-	    {.role = FORM_USER, .parts = user, .nparts = 1},
-	};
-	struct form form = {.turns = turns, .nturns = 2};
-	int64_t n = estimate_form(&form, SPAN("gpt-4o"));
-
-	(void)state;
-	assert_in_range(n, 18, 20);
-	user[0] = (struct form_part){.kind = FORM_IMAGE, .media.url = SPAN("https://x/y.png")};
-	assert_in_range(estimate_form(&form, SPAN("gpt-4o")), 1010, 1020);
-	user[0] = (struct form_part){.kind = FORM_RESULT, .result = {.parts = system, .nparts = 1}};
-	assert_in_range(estimate_form(&form, SPAN("gpt-4o")), 24, 28);
-	user[0] = (struct form_part){
-	    .kind = FORM_CALL, .call = {.name = SPAN("f"), .arguments = SPAN("{\"a\":1}")}};
-	assert_in_range(estimate_form(&form, SPAN("gpt-4o")), 26, 32);
-}
-
 /* Twice the text, twice the time: also for what looks opaque up to its end. */
 static void
 linear(void **state)
@@ -204,7 +179,6 @@ main(void)
 	    cmocka_unit_test(runs),
 	    cmocka_unit_test(truth),
 	    cmocka_unit_test(names),
-	    cmocka_unit_test(conversation),
 	    cmocka_unit_test(linear),
 	};
 

@@ -1,4 +1,4 @@
-#include "dialect/estimate.h"
+#include "dialect/tokens.h"
 
 #include "dialect/picture.h"
 
@@ -14,79 +14,53 @@
 #define PAGE_BYTES 50000 /* of base64: a guess, as the pages are not looked for */
 #define SOUND_BYTES 2000 /* of base64 a token, at 128 kbit/s */
 
+struct tokens {
+	int spare;
+};
+
+enum err
+tokens_open(const char *path, struct tokens **tokens_out, struct why *why)
+{
+	*tokens_out = NULL;
+	err_why(why, "%s: there is no such file", path);
+	return ERR_NOT_FOUND;
+}
+
+void
+tokens_close(struct tokens **tokens)
+{
+	*tokens = NULL;
+}
+
+struct tokens_model
+tokens_model(struct tokens *tokens, struct span model)
+{
+	return (struct tokens_model){.tokens = tokens, .by = estimate_model(model)};
+}
+
 struct count {
-	struct estimate_model model;
+	const struct tokens_model *model;
 	int64_t text; /* hundredths, by the table */
 	int64_t tokens;
 };
 
-static bool
-starts(struct span model, const char *const *prefixes, size_t n)
+static int64_t
+hundredths(const struct tokens_model *model, struct span text)
 {
-	for (size_t i = 0; i < n; i++)
-		if (text_starts_fold(model, prefixes[i]))
-			return true;
-	return false;
-}
-
-/* The next number of at most two digits: dates are no versions. */
-static int
-next_number(struct span *name)
-{
-	struct span word;
-
-	while (text_token(name, "-._@:/", &word)) {
-		int64_t n;
-
-		if (word.n <= 2 && text_i64(word, 0, 99, &n))
-			return (int)n;
-	}
-	return -1;
-}
-
-static struct estimate_model
-claude(struct span name)
-{
-	int major = next_number(&name), minor = next_number(&name);
-	bool old = text_has_fold(name, "instant") || (major >= 0 && major < 3);
-
-	if (old)
-		return (struct estimate_model){ESTIMATE_CLAUDE2, 100, true};
-	if (major < 0 || major > 4 || (major == 4 && minor >= 7))
-		return (struct estimate_model){ESTIMATE_O200K, 155, true};
-	return (struct estimate_model){ESTIMATE_O200K, 120, true};
-}
-
-struct estimate_model
-estimate_model(struct span model)
-{
-	static const char *const newer[] = {"gpt-4o", "gpt-4.1", "gpt-4.5"};
-	static const char *const older[] = {"gpt-4", "gpt-3.5", "text-embedding-"};
-	struct estimate_model out = {ESTIMATE_O200K, 100, false};
-	size_t at = text_find_fold(model, SPAN("claude"));
-
-	if (at < model.n)
-		return claude(text_from(model, at));
-	if (text_has_fold(model, "deepseek"))
-		out.table = ESTIMATE_DEEPSEEK;
-	else if (text_has_fold(model, "qwen") || text_has_fold(model, "qwq"))
-		out.table = ESTIMATE_QWEN;
-	else if (starts(model, older, NELEM(older)) && !starts(model, newer, NELEM(newer)))
-		out.table = ESTIMATE_CL100K;
-	return out;
+	return estimate_text(model->by.table, text);
 }
 
 static void
 add_text(struct count *c, struct span text)
 {
-	c->text += estimate_text(c->model.table, text);
+	c->text += hundredths(c->model, text);
 }
 
 /* JSON of tools is dearer than it is counted: formats.md G.5. */
 static void
 add_schema(struct count *c, struct span text)
 {
-	c->text += estimate_text(c->model.table, text) * 9 / 10;
+	c->text += hundredths(c->model, text) * 9 / 10;
 }
 
 static void
@@ -102,7 +76,7 @@ add_media(struct count *c, enum form_kind kind, const struct form_media *media)
 		c->tokens += PAGE * ((int64_t)(media->data.n / PAGE_BYTES) + 1);
 	else if (!picture_size(media->data, &size))
 		c->tokens += PICTURE;
-	else if (c->model.claude)
+	else if (c->model->by.claude)
 		c->tokens += picture_tokens_claude(&size);
 	else
 		c->tokens += picture_tokens_tiles(&size, text_is(media->detail, "low"));
@@ -146,7 +120,7 @@ static void
 add_tools(struct count *c, const struct form *form)
 {
 	if (form->ntools > 0)
-		c->tokens += c->model.claude ? TOOLS_CLAUDE : TOOLS;
+		c->tokens += c->model->by.claude ? TOOLS_CLAUDE : TOOLS;
 	for (size_t i = 0; i < form->ntools; i++) {
 		const struct form_tool *tool = &form->tools[i];
 
@@ -159,20 +133,48 @@ add_tools(struct count *c, const struct form *form)
 	}
 }
 
-int64_t
-estimate_form(const struct form *form, struct span model)
+static int64_t
+total(const struct count *c)
 {
-	struct count c = {.model = estimate_model(model), .tokens = ANSWER};
+	return c->tokens + (c->text * c->model->by.percent + 9999) / 10000;
+}
 
-	for (size_t i = 0; i < form->nturns; i++) {
-		const struct form_turn *turn = &form->turns[i];
+int64_t
+tokens_text(const struct tokens_model *model, struct span text)
+{
+	struct count c = {.model = model};
 
-		c.tokens += MESSAGE;
-		add_text(&c, turn->name);
-		for (size_t p = 0; p < turn->nparts; p++)
-			add_part(&c, &turn->parts[p]);
-	}
+	add_text(&c, text);
+	return total(&c);
+}
+
+int64_t
+tokens_turn(const struct tokens_model *model, const struct form_turn *turn)
+{
+	struct count c = {.model = model, .tokens = MESSAGE};
+
+	add_text(&c, turn->name);
+	for (size_t p = 0; p < turn->nparts; p++)
+		add_part(&c, &turn->parts[p]);
+	return total(&c);
+}
+
+int64_t
+tokens_frame(const struct tokens_model *model, const struct form *form)
+{
+	struct count c = {.model = model, .tokens = ANSWER};
+
 	add_tools(&c, form);
 	add_schema(&c, form->schema);
-	return c.tokens + (c.text * c.model.percent + 9999) / 10000;
+	return total(&c);
+}
+
+int64_t
+tokens_form(const struct tokens_model *model, const struct form *form)
+{
+	int64_t n = tokens_frame(model, form);
+
+	for (size_t i = 0; i < form->nturns; i++)
+		n += tokens_turn(model, &form->turns[i]);
+	return n;
 }

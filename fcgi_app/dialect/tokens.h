@@ -1,0 +1,39 @@
+/*
+ * tokens - how many tokens a text or a conversation is for a model: exactly where the rank tables of OpenAI's encodings
+ * are at hand, else estimated.
+ *
+ * Exact     texts for cl100k_base and o200k_base; what is around them (messages, tools, pictures) by formats.md G.5
+ * Estimated all others (estimate.h); models that are known as a multiple of an encoding (Claude) from its exact count
+ * Around    what the API puts around messages, tools and calls; images by their size, never by their base64
+ * Memory    the tables are mapped from a file and shared by all processes; per process: what the splitter needs
+ * Source    formats.md G; SPEC.md section 13
+ */
+#ifndef DIALECT_TOKENS_H
+#define DIALECT_TOKENS_H
+
+#include "base/err.h"
+#include "dialect/estimate.h"
+#include "dialect/form.h"
+
+struct tokens; /* one per process; NULL is fine everywhere: all is estimated */
+
+/* Map the file. ERR_NOT_FOUND: there is none; ERR_BAD_INPUT: not such a file, or damaged. */
+enum err tokens_open(const char *path, struct tokens **tokens_out, struct why *why) MUST_CHECK;
+void tokens_close(struct tokens **tokens);
+
+struct tokens_model {
+	struct tokens *tokens; /* NULL: estimated */
+	struct estimate_model by;
+	bool exact; /* texts are counted as the model does */
+};
+struct tokens_model tokens_model(struct tokens *tokens, struct span model);
+
+int64_t tokens_text(const struct tokens_model *model, struct span text);
+/* A turn with what the API puts around it. */
+int64_t tokens_turn(const struct tokens_model *model, const struct form_turn *turn);
+/* What there is beside turns: tools, schema, the begin of the answer. */
+int64_t tokens_frame(const struct tokens_model *model, const struct form *form);
+/* = frame and all turns */
+int64_t tokens_form(const struct tokens_model *model, const struct form *form);
+
+#endif

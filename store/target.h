@@ -1,0 +1,106 @@
+/*
+ * target - what is remembered of one model on one channel: how its requests went lately, how fast, and whether it rests.
+ *
+ * The first part is pure: no store, no clock. What an account did is account.h's; here a model is looked at, on whichever
+ * account it was.
+ *
+ * Rows      KEY_TARGET channel, hash of the model -> struct target_row, model's name (not terminated)
+ *           KEY_TARGET channel, all ones          -> struct target_channel
+ *           At most TARGET_MODELS_MAX models a channel: caller-chosen names must not fill the store.
+ * Rest      `fail_after` server failures in a row: left out for `cooldown_ms`; then one request tries it, and whoever
+ *           takes that one puts the rest forward again, so that there is one over all processes. A success ends it.
+ * Errors    where there is no room for a model nothing is kept of it and STORE_OK is returned
+ * Source    SPEC.md section 12
+ */
+#ifndef STORE_TARGET_H
+#define STORE_TARGET_H
+
+#include "store/env.h"
+#include "store/window.h"
+
+#define TARGET_MODELS_MAX 512
+#define TARGET_MODEL_MAX 255 /* bytes; longer names are not kept */
+#define TARGET_RATIO_ONE 1000000
+
+struct target_row {
+	uint8_t version, spare[3];
+	uint32_t consecutive;   /* server failures in a row */
+	int64_t rest_until_ms;  /* 0 = none */
+	int64_t streak_ms;      /* when the first of them was; 0 = none */
+	int64_t success_ms;     /* the last one; 0 = never */
+	uint32_t ratio_ppm;     /* real by estimated tokens of prompts, smoothed; 0 = unknown */
+	uint32_t ratio_n;       /* answers that it was learnt from, at most UINT32_MAX */
+	uint32_t output_tokens; /* of answers, smoothed; 0 = unknown */
+	uint32_t spare2;
+	uint64_t cost_micros, cost_tokens; /* what it has cost in all, where the price is known */
+	struct window calls;               /* n requests, sum failures */
+	struct window first;               /* n times to first content, sum milliseconds */
+};
+_Static_assert(sizeof(struct target_row) == 480, "target_row has no padding");
+
+/* The last successes of two different models of a channel: does the channel work, but for one model? */
+struct target_channel {
+	uint8_t version, spare[7];
+	uint64_t model[2]; /* hashes; newest first */
+	int64_t success_ms[2];
+};
+_Static_assert(sizeof(struct target_channel) == 40, "target_channel has no padding");
+
+struct target_policy {
+	int64_t window_ms;
+	uint32_t fail_after;
+	int64_t cooldown_ms;
+};
+
+struct target_outcome {
+	bool
+	    counts; /* it says something of the target: a success, or a failure of the server's kind */
+	bool failed;              /* server, network, overload */
+	int64_t first_content_ms; /* -1 = none */
+	uint64_t estimated,
+	    reported; /* tokens of the prompt, as counted without correction and as the upstream said; 0 = unknown */
+	uint64_t output_tokens; /* 0 = unknown */
+	int64_t cost_micros;    /* -1 = unknown */
+	uint64_t tokens;        /* that this was paid for */
+};
+
+/* ---- pure ---- */
+
+void target_settle(struct target_row *row, const struct target_outcome *outcome,
+    const struct target_policy *policy, struct wall_ms now);
+/* May requests go there? `trial`: only one, which has to be taken by target_try(). */
+enum target_state { TARGET_OPEN, TARGET_TRIAL, TARGET_RESTS };
+enum target_state target_state(
+    const struct target_row *row, const struct target_policy *policy, struct wall_ms now);
+
+struct target_sums {
+	uint64_t calls, failures, first_n, first_sum_ms;
+};
+void target_sums(const struct target_row *row, const struct target_policy *policy,
+    struct wall_ms now, struct target_sums *sums_out);
+/* In millionths; 1000000 without data. */
+uint32_t target_success_ppm(const struct target_sums *sums);
+/* Is it this model alone that fails? Another model of the channel succeeded since its failures began. */
+bool target_is_alone(const struct target_row *row, const struct target_channel *channel,
+    uint64_t model_hash, struct wall_ms now);
+/* An estimate by what upstreams reported before: in the bounds of a half and three times. */
+int64_t target_correct(const struct target_row *row, int64_t estimated);
+
+/* ---- rows ---- */
+
+/* STORE_NONE: nothing is known; the row is then an empty one with the version set. */
+enum store_rc target_get(struct txn *txn, uint16_t channel, struct env_bytes model,
+    struct target_row *row_out) STORE_MUST_CHECK;
+enum store_rc target_put(struct txn *txn, uint16_t channel, struct env_bytes model,
+    const struct target_row *row) STORE_MUST_CHECK;
+enum store_rc target_channel_get(
+    struct txn *txn, uint16_t channel, struct target_channel *row_out) STORE_MUST_CHECK;
+/* A success of this model. Writes only when the order of models, or a second, changed. */
+enum store_rc target_channel_note(
+    struct txn *txn, uint16_t channel, uint64_t model_hash, struct wall_ms now) STORE_MUST_CHECK;
+uint64_t target_hash(struct env_bytes model);
+/* Take the one request after a rest: *taken_out. */
+enum store_rc target_try(struct txn *txn, uint16_t channel, struct env_bytes model,
+    const struct target_policy *policy, struct wall_ms now, bool *taken_out) STORE_MUST_CHECK;
+
+#endif
