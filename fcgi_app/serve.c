@@ -62,10 +62,13 @@ static enum err
 aim(struct serve_job *j, struct why *why)
 {
 	const struct walk *w = &j->walk;
+	struct conf_target known = plan_target(&w->plan);
 	struct convert_target target = {
 	    .channel = w->channel,
 	    .model = w->plan.model,
-	    .max_output = plan_max_output(&w->plan),
+	    .max_output = known.max_output,
+	    .defaults = known.defaults,
+	    .ndefaults = known.ndefaults,
 	};
 	enum err err = recall_aim(j, why);
 
