@@ -214,11 +214,8 @@ one_round(struct serve_job *j, struct why *why)
 static struct span
 realm_of(const struct serve_job *j, const struct route *route)
 {
-	struct span realm =
-	    exchange_param(j->x, "SLUICE_REALM"); /* the web server's word is final */
+	struct span realm = access_realm(j->x);
 
-	if (realm.n == 0)
-		realm = exchange_param(j->x, "HTTP_X_SLUICE_REALM");
 	return realm.n == 0 && route->entry != NULL ? route->entry->realm : realm;
 }
 
