@@ -450,6 +450,20 @@ talk_read(struct txn *book, const uint8_t *key, const struct talk_limits *limits
 	return rc;
 }
 
+enum store_rc
+talk_find(struct txn *book, const uint8_t *key, const struct talk_limits *limits,
+    struct talk_head *head_out)
+{
+	struct talk talk;
+	enum store_rc rc = find(book, key, &talk);
+
+	if (rc == STORE_OK && is_past(&talk.row, limits))
+		return STORE_NONE;
+	if (rc == STORE_OK)
+		*head_out = talk.row.head;
+	return rc;
+}
+
 struct walk {
 	const struct talk_limits *limits;
 	talk_head_fn *fn;

@@ -51,6 +51,10 @@ struct talk_reader {
 enum store_rc talk_read(struct txn *book, const uint8_t *key, const struct talk_limits *limits,
     const struct talk_reader *reader) STORE_MUST_CHECK;
 
+/* The head alone; likewise. */
+enum store_rc talk_find(struct txn *book, const uint8_t *key, const struct talk_limits *limits,
+    struct talk_head *head_out) STORE_MUST_CHECK;
+
 enum talk_first {
 	TALK_APPEND,  /* all turns go to the end */
 	TALK_REPLACE, /* turns[0] takes the place of the first one: another system text leads */
