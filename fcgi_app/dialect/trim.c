@@ -1,3 +1,5 @@
+#include "dialect/trim.h"
+
 #include "dialect/trim_cut.h"
 
 #include <inttypes.h>
