@@ -190,6 +190,8 @@ quoted(struct span line, size_t at)
 	    {"\xe3\x80\x8a", "\xe3\x80\x8b"}, {"'", "'"}};
 	struct span rest = text_from(line, at);
 
+	if (memchr("\"`'\xe2\xe3", line.p[at], 5) == NULL)
+		return 0;
 	for (size_t i = 0; i < NELEM(marks); i++) {
 		struct span close = text_span(marks[i].close), inside;
 		size_t skip = strlen(marks[i].open), end;
@@ -348,6 +350,8 @@ count_at(struct task_text *out, struct span line, size_t at)
 	    {"xyz", is_unknown, offsetof(struct task_text, formulas)},
 	};
 
+	if (line.p[at] == ' ' || (line.p[at] >= 'a' && line.p[at] < 'x'))
+		return; /* most of a text */
 	for (size_t i = 0; i < NELEM(signs); i++)
 		if (memchr(signs[i].first, line.p[at], strlen(signs[i].first)) != NULL &&
 		    signs[i].is(line, at))
