@@ -47,8 +47,8 @@ enum plan_pass {
 enum plan_pass plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t step,
     size_t *channel_out, struct span *model_out);
 
-/* Tokens that the model may write there at most; 0 = unknown. */
-int64_t plan_max_output(const struct plan *plan);
+/* The model on the present channel as a target; without one in the entry, what is known of its name (known.h). */
+struct conf_target plan_target(const struct plan *plan);
 
 /* Would plan_next() find one? */
 bool plan_more(const struct plan *plan, const enum breaker_answer *answers);

@@ -63,10 +63,13 @@ static enum err
 aim(struct serve_job *j, struct why *why)
 {
 	const struct walk *w = &j->walk;
+	struct conf_target known = plan_target(&w->plan);
 	struct convert_target target = {
 	    .channel = w->channel,
 	    .model = w->plan.model,
-	    .max_output = plan_max_output(&w->plan),
+	    .max_output = known.max_output,
+	    .defaults = known.defaults,
+	    .ndefaults = known.ndefaults,
 	};
 	enum err err = recall_aim(j, why);
 
@@ -212,11 +215,8 @@ one_round(struct serve_job *j, struct why *why)
 static struct span
 realm_of(const struct serve_job *j, const struct route *route)
 {
-	struct span realm =
-	    exchange_param(j->x, "SLUICE_REALM"); /* the web server's word is final */
+	struct span realm = access_realm(j->x);
 
-	if (realm.n == 0)
-		realm = exchange_param(j->x, "HTTP_X_SLUICE_REALM");
 	return realm.n == 0 && route->entry != NULL ? route->entry->realm : realm;
 }
 

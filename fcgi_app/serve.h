@@ -19,6 +19,8 @@
 
 #define SERVE_HARD_MAX 16
 #define SERVE_UNCOUNTED_MAX 16
+#define SERVE_MODELS_MAX 4
+#define SERVE_REALM_MAX 65
 
 /* What a process needs to serve; one per worker, the same for all its requests. */
 struct serve {
@@ -54,7 +56,16 @@ struct serve {
 		struct mono_ms until;
 	} uncounted[SERVE_UNCOUNTED_MAX];
 	unsigned nuncounted; /* noted in all: the oldest gives way */
-	int alert_pid;       /* a command of alerts.command that still runs (alert.h), 0 = none */
+	/* /v1/models as it was told lately, by shape and realm (page_models.h) */
+	struct serve_models {
+		struct buf text; /* no room yet: nothing was */
+		char realm[SERVE_REALM_MAX];
+		bool anthropic;
+		uint64_t generation, newest; /* of the configuration; transaction of the store */
+		struct wall_ms at;
+	} models[SERVE_MODELS_MAX];
+	unsigned nmodels; /* kept in all: the oldest gives way */
+	int alert_pid;    /* a command of alerts.command that still runs (alert.h), 0 = none */
 	struct mono_ms alert_until; /* ... and is ended then */
 	uint64_t generation;        /* of the configuration */
 	struct wall_ms loaded_at;

@@ -320,7 +320,7 @@ test_facts(void **state)
 
 /* Of the target that serves now; without an entry, of the one that the model's own name has. */
 static void
-test_max_output(void **state)
+test_target(void **state)
 {
 	static const struct given given = {{"bc"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"};
 	struct conf_model own = {.name = SPAN("m"), .max_output = 9};
@@ -333,14 +333,14 @@ test_max_output(void **state)
 	s.targets[1].max_output = 8;
 	plan_begin(&plan, &s.conf, &s.first, CHAT);
 	assert_true(plan_next(&plan, s.answers));
-	assert_int_equal(plan_max_output(&plan), 7);
+	assert_int_equal(plan_target(&plan).max_output, 7);
 	assert_true(plan_next(&plan, s.answers));
-	assert_int_equal(plan_max_output(&plan), 8);
+	assert_int_equal(plan_target(&plan).max_output, 8);
 	assert_true(plan_next(&plan, s.answers)); /* by its name, which no target has */
-	assert_int_equal(plan_max_output(&plan), 0);
+	assert_int_equal(plan_target(&plan).max_output, 0);
 	s.conf.models = &own;
 	s.conf.nmodels = 1;
-	assert_int_equal(plan_max_output(&plan), 9);
+	assert_int_equal(plan_target(&plan).max_output, 9);
 }
 
 /* A configuration's bits are the breaker's. */
@@ -364,7 +364,7 @@ main(void)
 	    cmocka_unit_test(test_budgets),
 	    cmocka_unit_test(test_back),
 	    cmocka_unit_test(test_facts),
-	    cmocka_unit_test(test_max_output),
+	    cmocka_unit_test(test_target),
 	    cmocka_unit_test(test_triggers),
 	};
 
