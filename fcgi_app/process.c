@@ -146,6 +146,7 @@ void
 process_close(struct process *p)
 {
 	upstream_free(&p->serve.up);
+	tokens_close(&p->serve.tokens);
 	pool_free(&p->pool);
 	slot_close(&p->slot);
 	env_close(&p->env);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "board.h"
+#include "dialect/tokens.h"
 #include "exchange.h"
 #include "pool.h"
 #include "session.h"
@@ -38,9 +39,11 @@ struct serve {
 	    hard[SERVE_HARD_MAX]; /* ... of these accounts, besides what is of channels */
 	unsigned nhard;           /* may be more than there is room for */
 	bool unreleased; /* a settled lease still stands in the store: tried again every second */
-	struct arena *arena; /* of the running request */
-	struct buf body;     /* kept between requests while it is small */
-	uint64_t random;     /* state of the generator */
+	struct arena *arena;   /* of the running request */
+	struct buf body;       /* kept between requests while it is small */
+	uint64_t random;       /* state of the generator */
+	struct tokens *tokens; /* once it was sought (tokenizer.h); NULL = all is estimated */
+	bool tokens_sought;
 	/* of errands (errand.h): where requests wait, -1 = nowhere; since when we are away from it */
 	int listen_fd;
 	struct mono_ms away_since;
