@@ -1,6 +1,7 @@
 #include "offer.h"
 
 #include "lib/rig.h"
+#include "store/target.h"
 #include "verdict.h"
 
 #define H (3600 * 1000LL)
@@ -58,6 +59,15 @@ check(const struct rig *rig, const char *what, const char *realm, const char *wa
 	buf_release(&got);
 }
 
+static enum store_rc
+rest_target(struct txn *txn, void *arg)
+{
+	const struct rig *rig = arg;
+	struct target_row row = {.version = 1, .rest_until_ms = RIG_NOW + 60000, .consecutive = 99};
+
+	return target_put(txn, rig->pool->channels[0].number, (struct env_bytes){"only", 4}, &row);
+}
+
 /* Accounts that rest, in the order a, b of oa; realms; a full one; the fallback. */
 static void
 test_available(void **state)
@@ -85,6 +95,8 @@ test_available(void **state)
 	check(&rig, "both rest", "", "smart+ lone- half+ auto+ big- only- lit+");
 	rig_put(&rig, 0, &fine);
 	check(&rig, "b rests", "", "smart+ lone- half+ auto+ big+ only+ lit+");
+	OK(env_update(rig.env, rest_target, &rig));
+	check(&rig, "the model rests", "", "smart+ lone- half+ auto+ big+ only- lit+");
 	rig_close(&rig);
 }
 
