@@ -7,27 +7,24 @@
 #define H (3600 * 1000LL)
 
 #define ACCOUNT(id, more) "{'id': '" id "', 'api_key': 'key-" id "'" more "}"
-#define TABLE                                                                                                                                                                     \
-	"{'models': {"                                                                                                                                                            \
-	"'smart': {'targets': [{'channel': 'oa', 'model': 'big', 'context_window': 1000},"                                                                                        \
-	"                      {'channel': 'ob', 'model': 'big', 'context_window': 2000,"                                                                                         \
-	"                       'max_output': 50}],"                                                                                                                              \
-	"          'cost': {'input': 0.002, 'output': 0.001}},"                                                                                                                   \
-	"'lone': {'targets': [{'channel': 'oa', 'model': 'only', 'tasks': ['code'],"                                                                                              \
-	"                      'cost': {'input': 0, 'output': 0}}], 'realm': 'g'},"                                                                                               \
-	"'half': {'targets': [{'channel': 'oa', 'model': 'big',"                                                                                                                  \
-	"                      'cost': {'input': 0, 'output': 0}},"                                                                                                               \
-	"                     {'channel': 'ob', 'model': 'x'}]}},"                                                                                                                \
-	"'channels': {"                                                                                                                                                           \
-	"'oa': {'provider': 'openai', 'models': ['big', 'only', 'o*'], 'accounts': ["                                                                                             \
-	"   " ACCOUNT("a",                                                                                                                                                        \
-	    ", 'realm': 'cn', 'max_in_flight': 1") ","                                                                                                                            \
-	                                           "   " ACCOUNT("b",                                                                                                             \
-	                                               ", 'realm': 'g', 'models': ['only']") "]},"                                                                                \
-	                                                                                     "'ob': {'provider': 'openai', 'models': ['big', 'lit', 'lone'], 'fallback': ['oa']," \
-	                                                                                     "   'accounts': [" ACCOUNT(                                                          \
-	                                                                                         "c",                                                                             \
-	                                                                                         ", 'realm': 'cn'") "]}}}"
+#define TABLE                                                                                                                          \
+	"{'models': {"                                                                                                                 \
+	"'half': {'targets': [{'channel': 'oa', 'model': 'big',"                                                                       \
+	"                      'cost': {'input': 0, 'output': 0}},"                                                                    \
+	"                     {'channel': 'ob', 'model': 'x'}]},"                                                                      \
+	"'smart': {'targets': [{'channel': 'oa', 'model': 'big', 'context_window': 1000},"                                             \
+	"                      {'channel': 'ob', 'model': 'big', 'context_window': 2000,"                                              \
+	"                       'max_output': 50}],"                                                                                   \
+	"          'cost': {'input': 0.002, 'output': 0.001}},"                                                                        \
+	"'lone': {'targets': [{'channel': 'oa', 'model': 'only', 'tasks': ['code'],"                                                   \
+	"                      'cost': {'input': 0, 'output': 0}}], 'realm': 'g'}},"                                                   \
+	"'channels': {"                                                                                                                \
+	"'oa': {'provider': 'openai', 'models': ['big', 'only', 'o*'], 'accounts': [" ACCOUNT(                                         \
+	    "a", ", 'realm': 'cn', 'max_in_flight': 1") "," ACCOUNT("b",                                                               \
+	    ", 'realm': 'g', 'models': ['only']") "]},"                                                                                \
+	                                          "'ob': {'provider': 'openai', 'models': ['big', 'lit', 'lone'], 'fallback': ['oa']," \
+	                                          "   'accounts': [" ACCOUNT(                                                          \
+	                                              "c", ", 'realm': 'cn'") "]}}}"
 
 static enum store_rc
 look(struct txn *txn, void *arg)
@@ -80,23 +77,23 @@ test_available(void **state)
 	rests.cool_until_ms = RIG_NOW + H;
 	rests.cool_kind = VERDICT_SOFT_RATE;
 	rig_open(&rig, *state, TABLE);
-	check(&rig, "all", "", "smart+ lone+ half+ auto+ big+ only+ lit+");
-	check(&rig, "a realm", "cn", "smart+ lone+ half+ auto+ big+ only+ lit+");
+	check(&rig, "all", "", "half+ smart+ lone+ auto+ big+ only+ lit+");
+	check(&rig, "a realm", "cn", "half+ smart+ lone+ auto+ big+ only+ lit+");
 	check(&rig, "a realm of one account", "g", "lone+ auto+ only+");
 	check(&rig, "nobody's realm", "x", "");
 	wish = rig_wish(&rig, "big");
 	assert_int_equal(rig_take(&rig, &wish), 0);
-	check(&rig, "a is full", "", "smart+ lone+ half+ auto+ big+ only+ lit+");
+	check(&rig, "a is full", "", "half+ smart+ lone+ auto+ big+ only+ lit+");
 	rig_release(&rig, rig.slot);
 	rig_put(&rig, 0, &rests);
-	check(&rig, "a rests", "", "smart+ lone+ half+ auto+ big- only+ lit+");
-	check(&rig, "a rests, b is no help", "cn", "smart+ lone- half+ auto+ big- only- lit+");
+	check(&rig, "a rests", "", "half+ smart+ lone+ auto+ big- only+ lit+");
+	check(&rig, "a rests, b is no help", "cn", "half+ smart+ lone- auto+ big- only- lit+");
 	rig_put(&rig, 1, &rests);
-	check(&rig, "both rest", "", "smart+ lone- half+ auto+ big- only- lit+");
+	check(&rig, "both rest", "", "half+ smart+ lone- auto+ big- only- lit+");
 	rig_put(&rig, 0, &fine);
-	check(&rig, "b rests", "", "smart+ lone- half+ auto+ big+ only+ lit+");
+	check(&rig, "b rests", "", "half+ smart+ lone- auto+ big+ only+ lit+");
 	OK(env_update(rig.env, rest_target, &rig));
-	check(&rig, "the model rests", "", "smart+ lone- half+ auto+ big+ only- lit+");
+	check(&rig, "the model rests", "", "half+ smart+ lone- auto+ big+ only- lit+");
 	rig_close(&rig);
 }
 
