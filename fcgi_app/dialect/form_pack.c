@@ -238,21 +238,43 @@ read_part(struct unpack *u, const struct scan_value *object, struct form_part *p
 	return err == ERR_OK ? check_raw(u, part) : err;
 }
 
+/* Room for as many parts as stand in the list: they are much larger than their texts. */
+static void
+make_room(struct unpack *u, struct span list, struct form_turn *turn)
+{
+	struct scan_value value;
+	struct span none;
+	size_t at = 0, n = 0;
+
+	while (scan_next(list, &at, &none, &value))
+		n++;
+	if (n > 0)
+		turn->parts = arena_alloc(u->arena, n * sizeof *turn->parts);
+}
+
+static struct form_part *
+next_part(struct unpack *u, struct form_turn *turn, size_t of, size_t where)
+{
+	struct form_part *part = &turn->parts[turn->nparts];
+
+	snprintf(u->where + where, sizeof u->where - where, "parts[%zu].", turn->nparts);
+	*part = (struct form_part){.at = turn->at, .in = turn->nparts++, .of = of};
+	return part;
+}
+
 static enum err
-read_inner(struct unpack *u, struct span list, struct form_part *result, size_t of)
+read_inner(struct unpack *u, struct span list, struct form_part *result)
 {
 	struct form_turn held = {.at = result->at};
 	struct scan_value value;
 	struct span none;
-	size_t at = 0, n = strlen(u->where);
+	size_t at = 0, where = strlen(u->where);
 	enum err err = ERR_OK;
 
+	make_room(u, list, &held);
 	while (err == ERR_OK && scan_next(list, &at, &none, &value)) {
-		struct form_part *part = form_add_part(u->arena, &held, FORM_TEXT);
+		struct form_part *part = next_part(u, &held, result->in, where);
 
-		snprintf(u->where + n, sizeof u->where - n, "parts[%zu].", held.nparts - 1);
-		part->in = held.nparts - 1;
-		part->of = of;
 		err = read_part(u, &value, part, NULL);
 		if (err == ERR_OK && (part->kind == FORM_CALL || part->kind == FORM_RESULT))
 			err = refuse(u, SPAN("kind"), "is nothing that a result holds");
@@ -270,17 +292,16 @@ read_parts(struct unpack *u, struct span list, struct form_turn *turn)
 	size_t at = 0;
 	enum err err = ERR_OK;
 
+	make_room(u, list, turn);
 	while (err == ERR_OK && scan_next(list, &at, &none, &value)) {
-		struct form_part *part = form_add_part(u->arena, turn, FORM_TEXT);
+		struct form_part *part = next_part(u, turn, SIZE_MAX, 0);
 		struct span inner = {"", 0};
 
-		snprintf(u->where, sizeof u->where, "parts[%zu].", turn->nparts - 1);
-		part->in = turn->nparts - 1;
 		err = read_part(u, &value, part, &inner);
 		if (err == ERR_OK && inner.n > 0 && part->kind != FORM_RESULT)
 			err = refuse(u, SPAN("parts"), "is of results alone");
 		if (err == ERR_OK)
-			err = read_inner(u, inner, part, part->in);
+			err = read_inner(u, inner, part);
 	}
 	u->where[0] = '\0';
 	return err;
