@@ -160,7 +160,7 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	j->walk.attempts++;
 	j->respond.attempts = j->walk.attempts;
 	j->respond.channel = j->walk.channel->name;
-	j->respond.account = account->id;
+	j->respond.account = j->convert.account = account->id;
 	j->respond.model = model;
 	j->respond.dropped = way->dropped;
 	walk_tried(&j->walk, lease);

@@ -234,6 +234,7 @@ convert_aim(struct convert *c, const struct convert_target *target, struct why *
 	c->way = (struct convert_way){
 	    .same = wire == endpoint->wire,
 	    .channel = target->channel,
+	    .model = target->model,
 	    .dialect = endpoint->dialect,
 	    .stream = c->rq->stream || (endpoint->converts && target->channel->quirks.force_stream),
 	    .dropped = SPAN(""),

@@ -21,6 +21,7 @@ struct convert_way {
 	bool same; /* the channel speaks the client's API */
 	const struct conf_channel *channel;
 	const struct dialect *dialect; /* the channel's: it judges the answer */
+	struct span model;             /* its name there */
 	struct span body;              /* as it is to be sent */
 	struct span more[2];           /* it goes on with these */
 	bool stream;                   /* it asks for a stream */
@@ -51,6 +52,7 @@ struct convert {
 	size_t say_bytes;       /* that it may have beyond the client's body */
 	bool gathers;           /* the answer is wanted whole, too: forward_outcome.answer */
 	struct convert_target target;
+	struct span account; /* that is asked, given with each attempt: run tells it */
 };
 
 /* `rq` is of an endpoint that forwards, and outlives it. */

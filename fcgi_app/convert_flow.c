@@ -34,6 +34,9 @@ begin(const struct convert *c)
 	    .response_id = c->response_id,
 	    .previous_id = c->previous_id,
 	    .store = c->store,
+	    .session_id = rq->session,
+	    .account = c->account,
+	    .model_used = c->way.model,
 	};
 	f->reader = f->up->reader->begin(c->arena, c->way.channel->name);
 	if (c->gathers)

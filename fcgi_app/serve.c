@@ -7,6 +7,7 @@
 #include "count.h"
 #include "front.h"
 #include "page.h"
+#include "run_job.h"
 #include "session.h"
 
 #include <stdlib.h>
@@ -258,7 +259,8 @@ begin_walk(struct serve_job *j, const struct route *route)
 	w->wish.realm = realm_of(j, route);
 	w->wish.tokens = estimate_tokens(&j->rq);
 	if (j->s->conf->sticky.enabled && j->s->has_secret) {
-		session_key(&j->s->secret, &source, j->s->arena, key);
+		if (!run_job_session(j, key))
+			session_key(&j->s->secret, &source, j->s->arena, key);
 		if (key->kind != SESSION_NONE)
 			w->wish.session = w->session.key = key->hash;
 		j->record.session = key->brief;
@@ -306,6 +308,8 @@ forward(struct serve_job *j)
 	struct route route;
 	enum round round;
 
+	if (!run_job_begin(j))
+		return;
 	if (!route_find(j->s->conf, j->rq.model, wires_of(j), &route)) {
 		answer_refuse(j, 404, "model_not_found",
 		    arena_print(j->s->arena, "no channel serves the model '%.*s'",
