@@ -9,7 +9,7 @@ struct convert_flow {
 	struct flow_writer *writer; /* NULL: gathered, or only listened to */
 	struct gather *gather;
 	struct gather *whole; /* NULL: nobody wants it */
-	struct buf *out; /* of the running call */
+	struct buf *out;      /* of the running call */
 };
 
 static struct convert_flow *

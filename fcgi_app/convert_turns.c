@@ -69,7 +69,8 @@ mark_turn(struct turns *t, const struct form_turn *was, const struct form_turn *
 
 		if (is == NULL || k == is->nparts) {
 			mark(t, part->at, FATE_GONE);
-		} else if (part == &is->parts[k] || memcmp(part, &is->parts[k], sizeof *part) == 0) {
+		} else if (part == &is->parts[k] ||
+		           memcmp(part, &is->parts[k], sizeof *part) == 0) {
 			mark(t, part->at, FATE_INTACT);
 			k++;
 		} else if (is_shortened(part, &is->parts[k])) {
@@ -143,8 +144,7 @@ flush(struct turns *t)
 		return ERR_OK;
 	out = arena_buf(t->c->arena, convert_room(t->c));
 	to.piece = true;
-	err = flow_wires[to.wire].write(
-	    t->c->arena, &t->run, &to, out, &t->c->way.loss, t->why);
+	err = flow_wires[to.wire].write(t->c->arena, &t->run, &to, out, &t->c->way.loss, t->why);
 	t->run.nturns = 0;
 	if (err != ERR_OK)
 		return err;
@@ -226,8 +226,9 @@ say_leading(struct turns *t, size_t *at)
 
 	if (t->c->rq->endpoint->wire != FORM_MESSAGES)
 		return ERR_OK;
-	for (; k < say->nturns && (say->turns[k].role == FORM_SYSTEM ||
-	                              say->turns[k].role == FORM_DEVELOPER); k++) {
+	for (; k < say->nturns &&
+	       (say->turns[k].role == FORM_SYSTEM || say->turns[k].role == FORM_DEVELOPER);
+	     k++) {
 		if (say->turns[k].at == FORM_AT_KEPT)
 			wait_turn(t, &say->turns[k], 0, say->turns[k].nparts);
 		else if (say_sent(t, &say->turns[k]) != ERR_OK)
@@ -294,9 +295,7 @@ edit_system(struct turns *t)
 	own.raw.n = 0;
 	return (struct edit){{text_trim(body).p + 1, 0},
 	    text_span(arena_join(t->c->arena,
-	        (const struct span[]){
-	            SPAN("\"system\":"), join_system(t, &own), SPAN(",")},
-	        3))};
+	        (const struct span[]){SPAN("\"system\":"), join_system(t, &own), SPAN(",")}, 3))};
 }
 
 static enum err
@@ -312,9 +311,9 @@ build(struct turns *t, struct dialect_request *read_out)
 		err_why(t->why, "the conversation grows too large");
 		return ERR_BAD_INPUT;
 	}
-	edits[n++] = (struct edit){list->raw,
-	    text_span(arena_join(c->arena,
-	        (const struct span[]){SPAN("["), buf_text(t->list), SPAN("]")}, 3))};
+	edits[n++] = (struct edit){
+	    list->raw, text_span(arena_join(c->arena,
+	                   (const struct span[]){SPAN("["), buf_text(t->list), SPAN("]")}, 3))};
 	if (t->system->n > 0) {
 		edits[n] = edit_system(t);
 		room += edits[n++].text.n;

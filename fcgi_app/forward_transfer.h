@@ -43,10 +43,10 @@ struct transfer {
 	struct buf *held;
 	struct buf *error_event; /* data of an in-band error */
 	struct reset_headers headers;
-	struct convert_flow *flow; /* NULL: events pass as they are */
-	bool gathers;              /* ... and the client wants a plain answer */
+	struct convert_flow *flow;     /* NULL: events pass as they are */
+	bool gathers;                  /* ... and the client wants a plain answer */
 	struct convert_flow *listener; /* of what passes as it is, NULL: nobody wants it whole */
-	struct buf *made;          /* by one call of the flow */
+	struct buf *made;              /* by one call of the flow */
 	struct convert_error_trail trail;
 	int64_t length; /* Content-Length, -1 = not told */
 	size_t blanks;  /* before the first byte that tells */

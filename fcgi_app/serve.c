@@ -70,6 +70,8 @@ aim(struct serve_job *j, struct why *why)
 	};
 	enum err err = recall_aim(j, why);
 
+	if (err == ERR_OK)
+		err = context_aim(j, why);
 	return err == ERR_OK ? convert_aim(&j->convert, &target, why) : err;
 }
 
@@ -286,6 +288,7 @@ finish(struct serve_job *j, enum round round, const struct why *why)
 	case ROUND_AGAIN:
 	case ROUND_SERVED:
 		recall_keep_plain(j);
+		context_keep(j);
 		answer_deliver(j);
 		break;
 	case ROUND_GONE:
@@ -317,7 +320,7 @@ forward(struct serve_job *j)
 		return;
 	}
 	begin_walk(j, &route);
-	if (count_here(j, clock_mono()) || !recall_begin(j))
+	if (!context_begin(j) || count_here(j, clock_mono()) || !recall_begin(j))
 		return;
 	if (aim(j, &why) != ERR_OK) {
 		answer_refuse(j, 400, "invalid_request_error", why.text);
@@ -409,6 +412,7 @@ serve_exchange(struct serve *s, struct exchange *x)
 		else
 			page_serve(s, &j.rq, &j.respond);
 	}
+	context_end(&j);
 	record_request(s->log, &j.record, &j.rq, &j.respond, clock_wall(), clock_mono());
 	watch_begin(s->watch, -1);
 	buf_shrink(&s->body, BODY_KEEP_BYTES);

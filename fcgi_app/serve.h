@@ -51,6 +51,7 @@ struct serve {
 		struct mono_ms until;
 	} uncounted[SERVE_UNCOUNTED_MAX];
 	unsigned nuncounted; /* noted in all: the oldest gives way */
+	struct mono_ms notes_from; /* no summary is asked for before: the last one failed */
 	int alert_pid;       /* a command of alerts.command that still runs (alert.h), 0 = none */
 	struct mono_ms alert_until; /* ... and is ended then */
 	uint64_t generation;        /* of the configuration */

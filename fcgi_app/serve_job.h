@@ -4,6 +4,7 @@
 #ifndef SERVE_JOB_H
 #define SERVE_JOB_H
 
+#include "context.h"
 #include "convert.h"
 #include "recall.h"
 #include "record.h"
@@ -20,6 +21,7 @@ struct serve_job {
 	struct walk walk;
 	struct convert convert; /* aimed at the walk's present channel */
 	struct recall recall;   /* of responses: the conversation that it goes on with */
+	struct context context; /* that we keep, and what is trimmed */
 	bool explain;           /* an admin asks what would happen: nothing is to happen */
 };
 
