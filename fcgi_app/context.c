@@ -121,6 +121,15 @@ hold(struct serve_job *j)
 }
 
 static bool
+refuse_size(struct serve_job *j, const char *text)
+{
+	answer_refuse(j, 400, "conversation_too_large",
+	    arena_print(
+	        j->s->arena, "%s: begin another conversation by another X-Session-Id", text));
+	return false;
+}
+
+static bool
 load(struct serve_job *j)
 {
 	struct context_store at = {j->s, j->rq.client, j->context.key.hash, clock_wall()};
@@ -129,6 +138,7 @@ load(struct serve_job *j)
 	switch (context_store_get(&at, j->s->arena, &j->context.had, &why)) {
 	case STORE_OK: return true;
 	case STORE_NONE: j->context.had = (struct context_turns){.n = 0}; return true;
+	case STORE_FULL: return refuse_size(j, why.text);
 	case STORE_BAD:
 		log_fields(j->s->log, LOG_LEVEL_ERROR, clock_wall(),
 		    "a conversation cannot be read", LOG_TEXT("id", j->rq.id),
@@ -137,13 +147,13 @@ load(struct serve_job *j)
 		    "what is kept of this conversation cannot be read any more: begin another one "
 		    "by another X-Session-Id");
 		return false;
-	case STORE_FULL: /* it was larger before the settings changed */
 	case STORE_BUSY:
 	case STORE_IO: break;
 	}
 	return store_failed(j, why.text);
 }
 
+/* The answer comes on top, so it may still grow too large to be kept. */
 static bool
 has_room(struct serve_job *j)
 {
@@ -153,14 +163,11 @@ has_room(struct serve_job *j)
 	int64_t most = session < body ? session : body;
 	uint64_t bytes = j->context.had.head.bytes + read->messages.raw.n + read->input.raw.n;
 
-	if (bytes <= (uint64_t)most)
-		return true;
-	answer_refuse(j, 400, "conversation_too_large",
-	    arena_print(j->s->arena,
-	        "this conversation would have %llu bytes, and %lld are kept of one "
-	        "(context.max_session): begin another one by another X-Session-Id",
-	        (unsigned long long)bytes, (long long)most));
-	return false;
+	return bytes <= (uint64_t)most ||
+	       refuse_size(j,
+	           arena_print(j->s->arena,
+	               "it would have %llu bytes, and %lld are kept of one (context.max_session)",
+	               (unsigned long long)bytes, (long long)most));
 }
 
 bool

@@ -111,8 +111,10 @@ budget_of(const struct serve_job *j, const struct place *place)
 		if (most == 0 || fits < most)
 			most = fits;
 	}
-	if (most > 0)
-		most = most * TARGET_RATIO_ONE / place->ratio_ppm + 1;
+	if (most > 0) {
+		most = most * TARGET_RATIO_ONE / place->ratio_ppm;
+		most = most > 0 ? most : 1;
+	}
 	if (j->context.most > 0 && (most == 0 || j->context.most < most))
 		most = j->context.most;
 	return most;
