@@ -50,8 +50,9 @@ struct serve {
 		uint64_t generation; /* of the configuration that was in force */
 		struct mono_ms until;
 	} uncounted[SERVE_UNCOUNTED_MAX];
-	unsigned nuncounted; /* noted in all: the oldest gives way */
-	int alert_pid;       /* a command of alerts.command that still runs (alert.h), 0 = none */
+	unsigned nuncounted;             /* noted in all: the oldest gives way */
+	struct mono_ms classifier_rests; /* it was late: not asked until then (task_of.h) */
+	int alert_pid; /* a command of alerts.command that still runs (alert.h), 0 = none */
 	struct mono_ms alert_until; /* ... and is ended then */
 	uint64_t generation;        /* of the configuration */
 	struct wall_ms loaded_at;
