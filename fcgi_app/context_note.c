@@ -176,6 +176,7 @@ write_note(const struct work *w, size_t cut, struct span *text_out)
 	struct serve *s = w->j->s;
 	struct recall_store at = store_at(w, cut);
 	struct ask ask = {
+	    .purpose = "summary",
 	    .model = s->conf->context.summary_model,
 	    .system = SPAN(task),
 	    .text = tale_of(w, cut),

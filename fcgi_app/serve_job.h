@@ -23,7 +23,11 @@ struct serve_job {
 	struct recall recall;   /* of responses: the conversation that it goes on with */
 	struct context context; /* that we keep, and what is trimmed */
 	bool explain;           /* an admin asks what would happen: nothing is to happen */
+	bool aside; /* a question of our own (ask.h) inside another request: it asks none itself */
 };
+
+/* From the route on, of a job whose request is read: until the client has its answer. */
+void serve_job_run(struct serve_job *j);
 
 /* xorshift64*: spreads picks and back-offs, guards nothing. */
 static inline uint64_t
