@@ -56,8 +56,11 @@ bool context_begin(struct serve_job *j);
 enum err context_aim(struct serve_job *j, struct why *why) MUST_CHECK;
 /* The host finds it too long: make it shorter and aim again. False: there is nothing to be done. */
 bool context_shrink(struct serve_job *j);
-/* Tokens that are sent in any case, be it trimmed or not; -1: this request's conversation is its client's alone. */
-int64_t context_least(const struct serve_job *j, const struct tokens_model *model);
+/* Is the conversation made to fit? Then a target is too small only for what is kept in any case. */
+bool context_trims(const struct serve_job *j);
+/* All of it, stored and sent; NULL: it is its client's alone. And bytes of what is stored. */
+const struct form *context_whole(const struct serve_job *j);
+size_t context_bytes(const struct serve_job *j);
 /* The answer of the last attempt is whole: keep it, unless that was done. */
 void context_keep(struct serve_job *j);
 /* However the request ended. */

@@ -16,29 +16,6 @@ struct place {
 	uint32_t ratio_ppm;         /* real by counted tokens */
 };
 
-static const struct conf_target *
-target_of(const struct plan *plan)
-{
-	const struct conf_model *entry = plan->first.entry;
-
-	for (size_t i = 0; entry != NULL && i < entry->ntargets; i++)
-		if (entry->targets[i].channel == plan->channel &&
-		    text_equal(entry->targets[i].model, plan->model))
-			return &entry->targets[i];
-	return NULL;
-}
-
-static int64_t
-window_of(const struct plan *plan)
-{
-	const struct conf_target *target = target_of(plan);
-	const struct conf_model *own = conf_model(plan->conf, plan->model);
-
-	if (target != NULL)
-		return target->context_window;
-	return own != NULL ? own->context_window : 0;
-}
-
 struct ratio_look {
 	uint16_t channel;
 	struct span model;
@@ -61,12 +38,13 @@ static struct place
 place_of(struct serve_job *j)
 {
 	const struct plan *plan = &j->walk.plan;
+	struct conf_target known = plan_target(plan);
 	struct ratio_look look = {
 	    j->s->pool->channels[plan->channel].number, plan->model, TARGET_RATIO_ONE};
 
 	if (env_view(j->s->env, read_ratio, &look) != STORE_OK)
 		look.ppm = TARGET_RATIO_ONE;
-	return (struct place){window_of(plan), plan_max_output(plan), look.ppm};
+	return (struct place){known.context_window, known.max_output, look.ppm};
 }
 
 /* The client's own limit on the answer; -1 = it gave none. */
@@ -242,11 +220,11 @@ context_aim(struct serve_job *j, struct why *why)
 
 	j->convert.say = NULL;
 	forget(c);
-	if (!is_ours(j) && !j->recall.found)
+	if (!context_trims(j))
 		return ERR_OK;
 	place = place_of(j);
 	budget = budget_of(j, &place);
-	c->model = tokens_model(NULL, j->walk.plan.model);
+	c->model = tokens_model(j->weigh.tokens, j->walk.plan.model);
 	c->said = c->whole;
 	if (!is_small(j, budget))
 		err = fit_all(j, &place, budget, why);
@@ -287,8 +265,20 @@ context_shrink(struct serve_job *j)
 	return convert_again(&j->convert, &why) == ERR_OK;
 }
 
-int64_t
-context_least(const struct serve_job *j, const struct tokens_model *model)
+bool
+context_trims(const struct serve_job *j)
 {
-	return is_ours(j) ? trim_least(&j->context.whole, model) : -1;
+	return is_ours(j) || j->recall.found;
+}
+
+const struct form *
+context_whole(const struct serve_job *j)
+{
+	return is_ours(j) ? &j->context.whole : NULL;
+}
+
+size_t
+context_bytes(const struct serve_job *j)
+{
+	return (size_t)j->context.had.head.bytes;
 }

@@ -164,7 +164,6 @@ on_end_event(struct transfer *t, const struct sse_event *event)
 	if (t->flow != NULL) {
 		forward_event(t, event, PART_END);
 	} else {
-		forward_listen(t, event);
 		forward_ending(t, event->raw);
 		forward_pass(t, event->raw);
 	}
@@ -186,10 +185,8 @@ on_event(struct transfer *t, const struct sse_event *event)
 		forward_event(t, event, part);
 		return;
 	}
-	if (t->flow == NULL && t->task->convert != NULL)
-		convert_error_note(t->task->convert, &t->trail, event);
-	if (part != PART_ERROR && part != PART_END)
-		forward_listen(t, event);
+	if (t->flow == NULL)
+		forward_note(t, event, part);
 	switch (part) {
 	case PART_NOTHING:
 	case PART_PREAMBLE: forward_hold(t, event->raw); break;

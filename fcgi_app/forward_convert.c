@@ -26,10 +26,15 @@ feed(struct transfer *t, struct convert_flow *flow, const struct sse_event *even
 		arena_reset(t->scratch);
 }
 
+/* What is longer than any answer may be is not gathered to its end. */
 void
-forward_listen(struct transfer *t, const struct sse_event *event)
+forward_note(struct transfer *t, const struct sse_event *event, enum dialect_part part)
 {
-	if (t->listener != NULL)
+	if (t->task->convert != NULL)
+		convert_error_note(t->task->convert, &t->trail, event);
+	if (t->out->tap.content_bytes > t->body->max)
+		t->listener = NULL;
+	if (t->listener != NULL && part != PART_ERROR)
 		feed(t, t->listener, event);
 }
 

@@ -101,8 +101,8 @@ bool forward_media_is_whole(const struct transfer *t);
 void forward_begin_flow(struct transfer *t);
 /* An event through the flow; `part` is what the channel's dialect finds in it. */
 void forward_event(struct transfer *t, const struct sse_event *event, enum dialect_part part);
-/* An event that passes as it is, for who wants the answer whole. */
-void forward_listen(struct transfer *t, const struct sse_event *event);
+/* An event that passes as it is: what an error behind it must know, and who wants the answer whole. */
+void forward_note(struct transfer *t, const struct sse_event *event, enum dialect_part part);
 /* What the flow still owes. It was whole. */
 void forward_end_flow(struct transfer *t);
 /* A whole answer in another shape or API than the client wants. */

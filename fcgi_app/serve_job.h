@@ -11,6 +11,7 @@
 #include "request.h"
 #include "serve.h"
 #include "walk.h"
+#include "weigh.h"
 
 struct serve_job {
 	struct serve *s;
@@ -22,6 +23,9 @@ struct serve_job {
 	struct convert convert; /* aimed at the walk's present channel */
 	struct recall recall;   /* of responses: the conversation that it goes on with */
 	struct context context; /* that we keep, and what is trimmed */
+	struct span task;       /* what kind of work it is; "" = not known */
+	struct weigh weigh;     /* how large its prompt is */
+	const int64_t *prompts; /* tokens as each target's model counts them; NULL: not counted */
 	bool explain;           /* an admin asks what would happen: nothing is to happen */
 	bool aside; /* a question of our own (ask.h) inside another request: it asks none itself */
 };
