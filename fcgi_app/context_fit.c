@@ -3,6 +3,7 @@
 #include "context_note.h"
 #include "serve_job.h"
 #include "store/target.h"
+#include "tokenizer.h"
 
 #include <stdio.h>
 
@@ -224,7 +225,7 @@ context_aim(struct serve_job *j, struct why *why)
 		return ERR_OK;
 	place = place_of(j);
 	budget = budget_of(j, &place);
-	c->model = tokens_model(j->weigh.tokens, j->walk.plan.model);
+	c->model = tokens_model(tokenizer_of(j->s), j->walk.plan.model);
 	c->said = c->whole;
 	if (!is_small(j, budget))
 		err = fit_all(j, &place, budget, why);

@@ -1,5 +1,6 @@
 #include "convert.h"
 
+#include "convert_defaults.h"
 #include "convert_turns.h"
 #include "dialect/edit.h"
 
@@ -194,10 +195,12 @@ write_body(struct convert *c, const struct convert_target *target, struct why *w
 	struct form_target to = convert_form_target(c, target);
 	struct buf *out = arena_buf(c->arena, convert_room(c));
 	enum err err = convert_read(c, why);
-	const struct form *form = c->say != NULL ? c->say : &c->form;
+	struct form form = c->say != NULL ? *c->say : c->form;
 
+	if (form.max_output < 0)
+		form.max_output = convert_defaults_limit(target);
 	if (err == ERR_OK)
-		err = flow_wires[to.wire].write(c->arena, form, &to, out, &c->way.loss, why);
+		err = flow_wires[to.wire].write(c->arena, &form, &to, out, &c->way.loss, why);
 	if (err != ERR_OK)
 		return err;
 	if (out->over) {
@@ -224,8 +227,19 @@ say_body(struct convert *c, const struct convert_target *target, struct why *why
 	return ERR_OK;
 }
 
-enum err
-convert_aim(struct convert *c, const struct convert_target *target, struct why *why)
+/* Tokens are counted as the request is: the limits of an answer are no part of it. */
+static void
+add_defaults(struct convert *c, const struct convert_target *target)
+{
+	struct edit edit;
+
+	if (c->rq->form_type.n == 0 && c->rq->endpoint->dialect != &dialect_count_tokens &&
+	    convert_defaults(c, target, c->way.body, &edit))
+		apply(c, &edit, 1);
+}
+
+static enum err
+aim(struct convert *c, const struct convert_target *target, struct why *why)
 {
 	const struct endpoint *endpoint = c->rq->endpoint;
 	enum form_wire wire = wire_of(target->channel);
@@ -251,6 +265,16 @@ convert_aim(struct convert *c, const struct convert_target *target, struct why *
 		return say_body(c, target, why);
 	edit_body(c, &c->rq->read, target->model);
 	return ERR_OK;
+}
+
+enum err
+convert_aim(struct convert *c, const struct convert_target *target, struct why *why)
+{
+	enum err err = aim(c, target, why);
+
+	if (err == ERR_OK)
+		add_defaults(c, target);
+	return err;
 }
 
 enum err

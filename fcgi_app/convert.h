@@ -2,7 +2,8 @@
  * convert - a request on its way from the client's API to the one that a channel speaks.
  *
  * Same wire     the body passes with only the edited values replaced: the model's name, stream_options, and what the
- *               channel's quirks ask for; of a conversation that is not the client's alone also the list (convert_turns.h)
+ *               channel's quirks and the target's defaults ask for; of a conversation that is not the client's alone also
+ *               the list (convert_turns.h)
  * Another wire  the body is read once into the one form, checked, and written for each channel that it is aimed at
  * Errors        ERR_BAD_INPUT: the request cannot be put into the channel's API; the text is the client's 400. It comes
  *               before anybody is asked.
@@ -31,8 +32,10 @@ struct convert_way {
 
 struct convert_target {
 	const struct conf_channel *channel;
-	struct span model;  /* its name there */
-	int64_t max_output; /* tokens that it may write at most, 0 = unknown */
+	struct span model;                  /* its name there */
+	int64_t max_output;                 /* tokens that it may write at most, 0 = unknown */
+	const struct conf_header *defaults; /* fields for requests that lack them: name, raw JSON */
+	size_t ndefaults;
 };
 
 struct convert {

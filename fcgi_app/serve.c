@@ -296,6 +296,7 @@ serve_exchange(struct serve *s, struct exchange *x)
 			page_serve(s, &j.rq, &j.respond);
 	}
 	context_end(&j);
+	count_for_log(&j);
 	record_request(s->log, &j.record, &j.rq, &j.respond, clock_wall(), clock_mono());
 	watch_begin(s->watch, -1);
 	buf_shrink(&s->body, BODY_KEEP_BYTES);

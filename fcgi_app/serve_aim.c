@@ -1,5 +1,6 @@
 #include "serve_aim.h"
 
+#include "access.h"
 #include "answer.h"
 #include "base/clock.h"
 #include "run_job.h"
@@ -9,15 +10,6 @@
 #define TASK_BYTES 64 /* of a task's name */
 
 /* ---- the beginning ---- */
-
-/* The request's own word; the web server's is final. */
-static struct span
-realm_of(const struct serve_job *j)
-{
-	struct span realm = exchange_param(j->x, "SLUICE_REALM");
-
-	return realm.n > 0 ? realm : exchange_param(j->x, "HTTP_X_SLUICE_REALM");
-}
 
 /* Tokens that the answer may have, as the client says; 0 = it does not. */
 static int64_t
@@ -92,7 +84,7 @@ bool
 serve_aim_begin(struct serve_job *j)
 {
 	struct route_list list;
-	struct walk_start start = {.list = &list, .realm = realm_of(j)};
+	struct walk_start start = {.list = &list, .realm = access_realm(j->x)};
 	struct walk *w = &j->walk;
 
 	j->task = said_task(j);
@@ -359,6 +351,8 @@ aim(struct serve_job *j, struct why *why)
 	    .channel = w->channel,
 	    .model = w->plan.model,
 	    .max_output = known.max_output,
+	    .defaults = known.defaults,
+	    .ndefaults = known.ndefaults,
 	};
 	enum err err = recall_aim(j, why);
 
