@@ -18,6 +18,8 @@ struct record {
 	struct mono_ms arrived;
 	const char *session; /* brief hash, or NULL */
 	const char *outcome; /* "ok", "client", "cancelled", a code of our own */
+	const char
+	    *purpose; /* of a question of our own (ask.h): "summary", "classify"; else NULL */
 	unsigned n;
 	struct record_attempt {
 		struct span channel, account;
