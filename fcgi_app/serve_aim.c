@@ -93,7 +93,7 @@ serve_aim_begin(struct serve_job *j)
 	struct walk_start start = {.list = &list, .realm = realm_of(j)};
 	struct walk *w = &j->walk;
 
-	j->task = said_task(j);
+	j->record.task = j->task = said_task(j);
 	if (!find_routes(j, &list))
 		return false;
 	start.task = j->task;
@@ -282,6 +282,7 @@ take_target(struct serve_job *j)
 	e = begin_elect(j);
 	for (size_t i = 0; i <= w->plan.ntargets && look(j, &e); i++)
 		if (is_ours(j, &e)) {
+			j->record.routing = elect_strategy_name(e.rule.strategy);
 			walk_take(w, e.target, j->s->arena);
 			return true;
 		}
