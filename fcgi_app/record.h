@@ -28,6 +28,7 @@ struct record {
 	} attempts[RECORD_ATTEMPTS_MAX];
 	struct mono_ms first_byte; /* of the last attempt */
 	struct dialect_usage usage;
+	int64_t estimated_tokens; /* of the prompt, by our own count; 0 = not counted */
 };
 
 void record_attempt(struct record *record, const struct conf_channel *channel,

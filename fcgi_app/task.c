@@ -14,14 +14,16 @@
 #define LEAD_LAST 8      /* points of a request there */
 #define LEAD_BETWEEN 4   /* ... elsewhere */
 #define SIMPLE_CHARS 200 /* a longer question is not simple */
-#define SHORT_CHARS 60   /* anything this short is, if nothing speaks against it */
+#define TALK_CHARS 30    /* anything this short is, if nothing speaks against it */
 #define NAME_MAX 64
 
 struct scores {
 	unsigned lead[TASK__MAX], anywhere[TASK__MAX];
 	bool asks;     /* a word that asks */
 	bool how_many; /* ... for a number */
-	bool ports;    /* from one programming language to another */
+	bool makes;    /* something is to be made */
+	size_t clauses;
+	bool ports; /* from one programming language to another */
 };
 
 static const char *const names[TASK__MAX] = {
@@ -54,25 +56,28 @@ word_here(const char *word, struct span text)
 	return n;
 }
 
-/* The longest word of the table at this place, or NULL. */
-static const struct task_word *
-longest(struct span text, size_t *n_out)
+/* A word of the table where it stands. */
+struct found {
+	const struct task_words *of; /* NULL: none */
+	const char *word;
+	size_t at, n;
+};
+
+/* The longest one at this place. */
+static struct found
+longest(struct span text, size_t at)
 {
-	const struct task_word *best = NULL;
+	struct found found = {.of = NULL, .at = at};
+	struct span rest = text_from(text, at);
 
-	*n_out = 0;
-	for (size_t i = 0; i < task_nwords; i++) {
-		size_t n;
+	for (size_t i = 0; i < task_nwords; i++)
+		for (const char *const *word = task_words[i].at; *word != NULL; word++) {
+			size_t n = **word == *rest.p ? word_here(*word, rest) : 0;
 
-		if (task_words[i].text[0] != text.p[0])
-			continue;
-		n = word_here(task_words[i].text, text);
-		if (n > *n_out) {
-			*n_out = n;
-			best = &task_words[i];
+			if (n > found.n)
+				found = (struct found){&task_words[i], *word, at, n};
 		}
-	}
-	return best;
+	return found;
 }
 
 /* Where the verb of an English request would stand. */
@@ -115,8 +120,10 @@ struct reading {
 	struct span clause;
 	size_t lead; /* the place of an English verb */
 	unsigned bonus;
-	bool maker, asked; /* its request was found: what is to be made, or a task's own verb */
-	const struct task_word *object;
+	bool questions;                  /* it is a question, whatever follows */
+	bool asked;                      /* a task's own verb was its request */
+	const struct task_words *maker;  /* the request is to make something ... */
+	const struct task_words *object; /* ... namely this */
 };
 
 static void
@@ -130,7 +137,7 @@ credit(unsigned *points, unsigned more, unsigned most)
 static bool
 asks_a_number(const char *word)
 {
-	static const char *const words[] = {"how", "多少", "几", "幾"};
+	static const char *const words[] = {"how", "多少", "几", "幾", "多久", "多长", "多長"};
 
 	for (size_t i = 0; i < NELEM(words); i++)
 		if (strcmp(word, words[i]) == 0)
@@ -138,15 +145,11 @@ asks_a_number(const char *word)
 	return false;
 }
 
-/* A word that asks for its task by itself. */
 static void
-read_verb(struct scores *s, struct reading *r, const struct task_word *word)
+lead(struct scores *s, enum task task, unsigned bonus)
 {
-	if (r->maker || r->asked)
-		return;
-	r->asked = true;
-	if (s->lead[word->task] < r->bonus)
-		s->lead[word->task] = r->bonus;
+	if (s->lead[task] < bonus)
+		s->lead[task] = bonus;
 }
 
 /* Chinese tells so what somebody did. */
@@ -156,30 +159,47 @@ is_told(struct span behind)
 	return text_starts(behind, "了") && !text_starts(behind, "了吗");
 }
 
+/* A word where a request begins. */
 static void
-read_word(struct scores *s, struct reading *r, const struct task_word *word, size_t at)
+read_request(struct scores *s, struct reading *r, const struct found *f)
 {
-	bool wide = is_wide(word->text), leads = wide || at == r->lead;
+	if (r->maker != NULL || r->asked)
+		return;
+	if (f->of->kind == TASK_WORD_MAKER && !r->questions)
+		r->maker = f->of;
+	if (f->of->kind != TASK_WORD_VERB || is_told(text_from(r->clause, f->at + f->n)))
+		return;
+	r->asked = true;
+	lead(s, f->of->task, r->bonus);
+}
 
-	if (word->points > 0)
-		credit(&s->anywhere[word->task], word->points, ANYWHERE_MAX);
-	switch (word->kind) {
-	case TASK_WORD_MAKER: r->maker |= leads && !r->asked; break;
-	case TASK_WORD_ASKS:
+/* "what is dog in french" */
+static bool
+is_in_language(const struct reading *r, const struct found *f)
+{
+	return f->of->task == TASK_TRANSLATION && text_starts(text_span(f->word), "in ") &&
+	       f->at + f->n == r->clause.n;
+}
+
+static void
+read_word(struct scores *s, struct reading *r, const struct found *f)
+{
+	bool wide = is_wide(f->word), leads = wide || f->at == r->lead;
+
+	if (f->of->kind != TASK_WORD_MAKER)
+		credit(&s->anywhere[f->of->task], f->of->points, ANYWHERE_MAX);
+	if (f->of->kind == TASK_WORD_ASKS) {
+		s->how_many |= asks_a_number(f->word);
 		s->asks |= leads;
-		s->how_many |= asks_a_number(word->text);
-		break;
-	case TASK_WORD_VERB:
-		if (leads && !is_told(text_from(r->clause, at + strlen(word->text))))
-			read_verb(s, r, word);
-		break;
-	case TASK_WORD_NOUN:
-		/* what is made stands first in English, last in Chinese */
-		if (r->maker && (wide || r->object == NULL))
-			r->object = word;
-		break;
-	case TASK_WORD_TOPIC: break;
+		r->questions |= leads;
+	} else if (leads) {
+		read_request(s, r, f);
 	}
+	if (r->questions && is_in_language(r, f))
+		credit(&s->anywhere[TASK_TRANSLATION], f->of->points, ANYWHERE_MAX);
+	/* what is made stands first in English, last in Chinese */
+	if (f->of->kind == TASK_WORD_NOUN && r->maker != NULL && (wide || r->object == NULL))
+		r->object = f->of;
 }
 
 /* "... to Rust": what looks like a translation is a port. */
@@ -214,17 +234,21 @@ read_clause(struct scores *s, struct span clause, unsigned bonus)
 	struct reading r = {.clause = clause, .lead = after_openers(clause), .bonus = bonus};
 	unsigned translation = s->anywhere[TASK_TRANSLATION];
 
-	for (size_t at = 0; at < clause.n;) {
-		size_t n = 0;
-		const struct task_word *word =
-		    begins_word(clause, at) ? longest(text_from(clause, at), &n) : NULL;
+	for (size_t at = 0; at < clause.n; at++) {
+		struct found f = {.of = NULL};
 
-		if (word != NULL)
-			read_word(s, &r, word, at);
-		at += n > 0 ? n : 1;
+		if (begins_word(clause, at))
+			f = longest(clause, at);
+		if (f.of == NULL)
+			continue;
+		read_word(s, &r, &f);
+		at += f.n - 1;
 	}
-	if (r.object != NULL && s->lead[r.object->task] < bonus)
-		s->lead[r.object->task] = bonus;
+	s->makes |= r.maker != NULL;
+	if (r.object != NULL)
+		lead(s, r.object->task, bonus);
+	else if (r.maker != NULL && r.maker->points > 0)
+		credit(&s->anywhere[r.maker->task], r.maker->points, ANYWHERE_MAX);
 	if (s->anywhere[TASK_TRANSLATION] > translation && is_port(clause))
 		s->ports = true;
 }
@@ -250,6 +274,7 @@ read_clauses(struct scores *s, struct span text)
 
 	while (text_token(&rest, "\n", &clause))
 		n++;
+	s->clauses = n;
 	for (; text_token(&text, "\n", &clause); index++)
 		read_clause(s, text_trim(clause), bonus_of(s, index, n));
 }
@@ -292,8 +317,10 @@ weigh_structure(struct scores *s, const struct task_text *t, const struct task_p
 	s->anywhere[TASK_CODE] += code_seen(t) + tools[coding_tools(prompt)];
 	if (t->formulas > 0)
 		s->anywhere[TASK_REASONING] += 3;
-	if (s->how_many && t->numbers > 1)
-		s->anywhere[TASK_REASONING] += 4;
+	if (t->numbers > 1 && (s->how_many || (s->asks && s->clauses > 1)))
+		s->anywhere[TASK_REASONING] += 4; /* a sum in words */
+	if (s->asks && t->quotes > 0 && s->anywhere[TASK_TRANSLATION] > 0)
+		s->anywhere[TASK_TRANSLATION] += 2; /* What is "..." in German? */
 	if (s->ports)
 		s->lead[TASK_CODE] = 2 * LEAD_FIRST;
 }
@@ -312,6 +339,15 @@ best_of(const struct scores *s)
 	return best;
 }
 
+/* Small talk, or a short question that needs no thought; what is not understood is not simple for that. */
+static bool
+is_simple(const struct scores *s, const struct task_text *t)
+{
+	if (t->chars == 0 || t->numbers > 1 || s->makes)
+		return false;
+	return t->chars <= ((t->asks || s->asks) ? SIMPLE_CHARS : TALK_CHARS);
+}
+
 enum task
 task_guess(const struct task_prompt *prompt)
 {
@@ -323,11 +359,7 @@ task_guess(const struct task_prompt *prompt)
 	read_clauses(&s, (struct span){t.bytes, t.n});
 	weigh_structure(&s, &t, prompt);
 	best = best_of(&s);
-	if (best != TASK__MAX || prompt->has_picture || t.chars == 0)
-		return best;
-	if (t.chars <= SHORT_CHARS || ((t.asks || s.asks) && t.chars <= SIMPLE_CHARS))
-		return TASK_SIMPLE;
-	return TASK__MAX;
+	return best == TASK__MAX && !prompt->has_picture && is_simple(&s, &t) ? TASK_SIMPLE : best;
 }
 
 const char *

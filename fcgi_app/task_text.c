@@ -190,6 +190,8 @@ quoted(struct span line, size_t at)
 	    {"\xe3\x80\x8a", "\xe3\x80\x8b"}, {"'", "'"}};
 	struct span rest = text_from(line, at);
 
+	if (memchr("\"`'\xe2\xe3", line.p[at], 5) == NULL)
+		return 0;
 	for (size_t i = 0; i < NELEM(marks); i++) {
 		struct span close = text_span(marks[i].close), inside;
 		size_t skip = strlen(marks[i].open), end;
@@ -268,6 +270,15 @@ is_snake(struct span line, size_t at)
 	return at > 0 && is_letter(line.p[at - 1]) && is_letter(char_at(line, at + 1));
 }
 
+/* useEffect */
+static bool
+is_camel(struct span line, size_t at)
+{
+	return at > 1 && line.p[at - 1] >= 'a' && line.p[at - 2] >= 'a' &&
+	       is_letter(line.p[at - 1]) && is_letter(line.p[at - 2]) &&
+	       char_at(line, at + 1) >= 'a' && is_letter(char_at(line, at + 1));
+}
+
 /* TypeError */
 static bool
 is_exception(struct span line, size_t at)
@@ -331,6 +342,7 @@ count_at(struct task_text *out, struct span line, size_t at)
 	    {".", is_file_name, offsetof(struct task_text, files)},
 	    {"(", is_call, offsetof(struct task_text, calls)},
 	    {"_", is_snake, offsetof(struct task_text, calls)},
+	    {"ABCDEFGHIJKLMNOPQRSTUVWXYZ", is_camel, offsetof(struct task_text, calls)},
 	    {"E", is_exception, offsetof(struct task_text, traces)},
 	    {"\\", is_latex, offsetof(struct task_text, formulas)},
 	    {"^", is_power, offsetof(struct task_text, formulas)},
@@ -338,6 +350,8 @@ count_at(struct task_text *out, struct span line, size_t at)
 	    {"xyz", is_unknown, offsetof(struct task_text, formulas)},
 	};
 
+	if (line.p[at] == ' ' || (line.p[at] >= 'a' && line.p[at] < 'x'))
+		return; /* most of a text */
 	for (size_t i = 0; i < NELEM(signs); i++)
 		if (memchr(signs[i].first, line.p[at], strlen(signs[i].first)) != NULL &&
 		    signs[i].is(line, at))
@@ -351,6 +365,7 @@ plain_part(struct gather *g, struct span line)
 		size_t skip = g->keep_quotes ? 0 : quoted(line, at), end;
 
 		if (skip > 0) {
+			count(&g->out->quotes);
 			put(g, ' ');
 			at += skip;
 			continue;

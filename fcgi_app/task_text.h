@@ -22,7 +22,7 @@ struct task_text {
 	/* how often each was seen */
 	unsigned fences; /* of code; those of plain text do not count */
 	unsigned code_lines, diffs, traces, files, calls;
-	unsigned formulas, numbers;
+	unsigned formulas, numbers, quotes;
 };
 
 void task_text_read(struct span message, struct task_text *text_out);

@@ -10,20 +10,20 @@
 #include "task.h"
 
 enum task_word_kind {
-	TASK_WORD_VERB,  /* asks for the task by itself: "translate" */
-	TASK_WORD_MAKER, /* asks for whatever its object is: "write" */
+	TASK_WORD_MAKER, /* asks for whatever its object is: "write"; `task` is that of no known object */
+	TASK_WORD_VERB, /* asks for the task by itself: "translate" */
 	TASK_WORD_NOUN, /* what is made, or the subject; as the object of a maker it names the task */
 	TASK_WORD_TOPIC, /* the subject only */
 	TASK_WORD_ASKS,  /* a question, or a small request */
 };
 
-struct task_word {
-	const char *text;
+struct task_words {
 	enum task_word_kind kind;
 	enum task task;
-	unsigned points; /* where it stands anywhere */
+	unsigned points; /* where one stands anywhere */
+	const char *const *at;
 };
-extern const struct task_word task_words[];
+extern const struct task_words task_words[];
 extern const size_t task_nwords;
 
 /* What may stand before a verb that still begins a request: "please", "can you". */
