@@ -50,8 +50,8 @@ void
 attempt_log(struct serve_job *j, const struct journal_row *events, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (events[i].account[0] !=
-		    '\0') /* those of channels are logged in their own words */
+		/* those of channels are logged in their own words */
+		if (events[i].account[0] != '\0' || events[i].model[0] != '\0')
 			record_event(j->s->log, &events[i], j->rq.id);
 }
 
@@ -89,6 +89,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 	struct settle_outcome result = {
 	    .finding = aside ? &nothing : &outcome->finding,
 	    .aside = aside,
+	    .target = j->rq.endpoint->dialect->judged,
 	    .usage = &outcome->tap.usage,
 	    .model = model,
 	    .client = arena_z(j->s->arena, j->rq.client),

@@ -113,8 +113,8 @@ edit_body(struct convert *c, struct span model)
 		apply(c, edits, 1);
 }
 
-static enum err
-read_once(struct convert *c, struct why *why)
+enum err
+convert_read(struct convert *c, struct why *why)
 {
 	enum err err;
 
@@ -178,7 +178,7 @@ write_body(struct convert *c, const struct convert_target *target, struct why *w
 	    .max_output = target->max_output > 0 ? target->max_output : -1,
 	};
 	struct buf *out = arena_buf(c->arena, c->rq->read.body.n * 8 + BODY_SLACK);
-	enum err err = read_once(c, why);
+	enum err err = convert_read(c, why);
 
 	if (err == ERR_OK)
 		err = flow_wires[to.wire].write(c->arena, &c->form, &to, out, &c->way.loss, why);
@@ -213,7 +213,7 @@ convert_aim(struct convert *c, const struct convert_target *target, struct why *
 		return write_body(c, target, why);
 	/* a plain answer that is gathered repeats parts of the request; unreadable ones it cannot */
 	if (wire == FORM_RESPONSES && c->way.stream && !c->rq->stream &&
-	    read_once(c, why) != ERR_OK)
+	    convert_read(c, why) != ERR_OK)
 		c->form = (struct form){.from = wire, .max_output = -1, .thinking_budget = -1};
 	edit_body(c, target->model);
 	return ERR_OK;

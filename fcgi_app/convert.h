@@ -53,5 +53,7 @@ struct convert_target {
 };
 enum err convert_aim(
     struct convert *c, const struct convert_target *target, struct why *why) MUST_CHECK;
+/* `form` from the body, unless that was done. */
+enum err convert_read(struct convert *c, struct why *why) MUST_CHECK;
 
 #endif

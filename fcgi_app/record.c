@@ -77,9 +77,13 @@ record_event(struct log *log, const struct journal_row *event, struct span reque
 	    [JOURNAL_ALERT] = LOG_LEVEL_ERROR};
 	char message[256];
 
-	snprintf(message, sizeof message, "account [%s/%s] %s%s%s: %s", event->channel,
-	    event->account, event->model, event->model[0] == '\0' ? "" : " ", event->to,
-	    event->cause);
+	if (event->account[0] == '\0')
+		snprintf(message, sizeof message, "model [%s/%s] %s: %s", event->channel,
+		    event->model, event->to, event->cause);
+	else
+		snprintf(message, sizeof message, "account [%s/%s] %s%s%s: %s", event->channel,
+		    event->account, event->model, event->model[0] == '\0' ? "" : " ", event->to,
+		    event->cause);
 	log_fields(log, levels[event->level], (struct wall_ms){event->at_ms}, message,
 	    LOG_TEXT("id", request_id), LOG_Z("from", event->from), LOG_Z("to", event->to),
 	    LOG_Z("cause", event->cause), LOG_Z("rule", event->rule),

@@ -10,6 +10,7 @@
 #include "request.h"
 #include "serve.h"
 #include "walk.h"
+#include "weigh.h"
 
 struct serve_job {
 	struct serve *s;
@@ -20,6 +21,9 @@ struct serve_job {
 	struct walk walk;
 	struct convert convert; /* aimed at the walk's present channel */
 	struct recall recall;   /* of responses: the conversation that it goes on with */
+	struct span task;       /* what kind of work it is; "" = not known */
+	struct weigh weigh;     /* how large its prompt is */
+	const int64_t *prompts; /* tokens as each target's model counts them; NULL: not counted */
 	bool explain;           /* an admin asks what would happen: nothing is to happen */
 	bool aside; /* a question of our own (ask.h) inside another request: it asks none itself */
 };
