@@ -27,6 +27,7 @@ enum stop {
 	STOP_EMPTY, /* a terminal event with nothing before it */
 	STOP_CLIENT,
 	STOP_DRAIN,
+	STOP_LATE, /* the time for a question of our own is over: nobody's failure */
 	STOP_TIMEOUT,
 	STOP_TOO_BIG,
 	STOP_GRAMMAR, /* what cannot be read cannot be converted */

@@ -52,8 +52,7 @@ record_request(struct log *log, const struct record *record, const struct reques
 		return;
 	attempts = arena_buf(respond->arena, 65536);
 	attempts_json(record, attempts);
-	log_fields(log, LOG_LEVEL_INFO, wall, "request", LOG_TEXT("id", rq->id),
-	    LOG_TEXT("client", rq->client),
+	const struct log_field fields[] = {LOG_TEXT("id", rq->id), LOG_TEXT("client", rq->client),
 	    LOG_Z("session", record->session == NULL ? "" : record->session),
 	    LOG_TEXT("method", rq->method), LOG_Z("path", rq->path),
 	    LOG_NUMBER("status", respond->gone && respond->status == 0 ? 499 : respond->status),
@@ -70,7 +69,9 @@ record_request(struct log *log, const struct record *record, const struct reques
 	    LOG_NUMBER("completion_tokens", record->usage.completion),
 	    LOG_NUMBER("cached_tokens", record->usage.cached),
 	    LOG_NUMBER("estimated", record->usage.estimated), LOG_NUMBER("first_byte_ms", first),
-	    LOG_NUMBER("ms", now.v - record->arrived.v));
+	    LOG_NUMBER("ms", now.v - record->arrived.v), LOG_Z("purpose", record->purpose)};
+	log_write(log, LOG_LEVEL_INFO, wall, "request", fields,
+	    NELEM(fields) - (record->purpose == NULL));
 }
 
 void

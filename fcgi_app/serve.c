@@ -27,7 +27,8 @@ enum queue_end { QUEUE_LOOKS, QUEUE_LEAVES };
 static bool
 nobody_waits(const struct serve_job *j)
 {
-	return j->s->watch->client_gone || j->s->watch->stopping;
+	return j->s->watch->client_gone || j->s->watch->stopping ||
+	       watch_is_late(j->s->watch, clock_mono());
 }
 
 /* Until woken, until it is time to look again, or until the time is up. */
@@ -48,6 +49,14 @@ wait_turn(struct serve_job *j, uint32_t mark, struct mono_ms until)
 	return now.v < until.v ? QUEUE_LOOKS : QUEUE_LEAVES;
 }
 
+static struct mono_ms
+within_deadline(const struct serve_job *j, struct mono_ms until)
+{
+	struct mono_ms now = clock_mono();
+
+	return (struct mono_ms){now.v + watch_within(j->s->watch, until.v - now.v, now)};
+}
+
 /* Stand in the queue until woken, or for as long as pool.queue_timeout allows. */
 static enum round
 stand_in_queue(struct serve_job *j, uint32_t mark, struct why *why)
@@ -56,7 +65,7 @@ stand_in_queue(struct serve_job *j, uint32_t mark, struct why *why)
 
 	if (w->queue_until.v == 0)
 		w->queue_until.v = clock_mono().v + w->channel->policy.pool.queue_timeout_ms;
-	if (wait_turn(j, mark, w->queue_until) == QUEUE_LOOKS)
+	if (wait_turn(j, mark, within_deadline(j, w->queue_until)) == QUEUE_LOOKS)
 		return ROUND_AGAIN;
 	if (pick_leave(j->s->env, j->s->slot, &w->wish, why) != ERR_OK)
 		return ROUND_STORE;
@@ -127,7 +136,7 @@ one_round(struct serve_job *j, struct why *why)
 	uint32_t mark = queue_mark(j->s->env, j->s->slot);
 	struct pick_lease lease;
 
-	if (j->s->watch->client_gone)
+	if (j->s->watch->client_gone || watch_is_late(j->s->watch, clock_mono()))
 		return ROUND_GONE;
 	serve_aim_look(j);
 	w->wish.random = serve_job_random(j->s);
@@ -201,6 +210,12 @@ forward(struct serve_job *j)
 		round = one_round(j, &why);
 	while (round == ROUND_AGAIN);
 	finish(j, round, &why);
+}
+
+void
+serve_job_run(struct serve_job *j)
+{
+	forward(j);
 }
 
 static void

@@ -5,10 +5,9 @@
 #include "base/clock.h"
 #include "run_job.h"
 #include "session.h"
+#include "task_of.h"
 #include "tokenizer.h"
 #include "walk_elect.h"
-
-#define TASK_BYTES 64 /* of a task's name */
 
 /* ---- the beginning ---- */
 
@@ -36,18 +35,6 @@ static bool
 is_count(const struct serve_job *j)
 {
 	return j->rq.endpoint->dialect == &dialect_count_tokens;
-}
-
-/* What the client calls the task. */
-static struct span
-said_task(struct serve_job *j)
-{
-	const struct scan_value *member = &j->rq.read.metadata_task_type;
-	struct span task = text_trim(exchange_param(j->x, "HTTP_X_TASK_TYPE"));
-
-	if (task.n == 0 && member->type == SCAN_STRING)
-		task = text_trim(scan_string(j->s->arena, member->raw));
-	return task.n <= TASK_BYTES ? task : SPAN("");
 }
 
 static bool
@@ -87,8 +74,10 @@ serve_aim_begin(struct serve_job *j)
 	struct route_list list;
 	struct walk_start start = {.list = &list, .realm = access_realm(j->x)};
 	struct walk *w = &j->walk;
+	struct task_of task;
 
-	j->record.task = j->task = said_task(j);
+	task_of(j, route_is_auto(j->s->conf, j->rq.model), &task);
+	j->record.task = j->task = task.name;
 	if (!find_routes(j, &list))
 		return false;
 	start.task = j->task;
