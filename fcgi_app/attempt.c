@@ -92,6 +92,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 	    .target = j->rq.endpoint->dialect->judged,
 	    .usage = &outcome->tap.usage,
 	    .model = model,
+	    .estimated = weigh_counted(&j->weigh, text_span(model)),
 	    .client = arena_z(j->s->arena, j->rq.client),
 	    .latency_ms = outcome->ended.v - outcome->started.v,
 	    .first_content_ms = aside ? -1 : first_content_ms(outcome),
@@ -115,7 +116,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 		if (report.hard && j->s->nhard++ < SERVE_HARD_MAX)
 			j->s->hard[j->s->nhard - 1] = lease->ref;
 	}
-	record_attempt(&j->record, j->walk.channel, lease, outcome);
+	record_attempt(&j->record, j->walk.channel, lease, text_span(model), outcome);
 }
 
 void

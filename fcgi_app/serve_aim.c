@@ -82,7 +82,7 @@ serve_aim_begin(struct serve_job *j)
 	struct task_of task;
 
 	task_of(j, route_is_auto(j->s->conf, j->rq.model), &task);
-	j->task = task.name;
+	j->record.task = j->task = task.name;
 	if (!find_routes(j, &list))
 		return false;
 	start.task = j->task;
@@ -271,6 +271,7 @@ take_target(struct serve_job *j)
 	e = begin_elect(j);
 	for (size_t i = 0; i <= w->plan.ntargets && look(j, &e); i++)
 		if (is_ours(j, &e)) {
+			j->record.routing = elect_strategy_name(e.rule.strategy);
 			walk_take(w, e.target, j->s->arena);
 			return true;
 		}
