@@ -18,6 +18,7 @@
 #include "ctl/models_run.h"
 #include "ctl/session_verbs.h"
 #include "ctl/show.h"
+#include "ctl/tokens_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,8 @@ static const struct command {
         "* * * * * sluicectl -c /etc/sluice/sluice.json tick >/dev/null"},
     {"degrade", errands_degrade_run, "[on | off | auto] [--json]",
         "refuse all requests with degrade.message, by hand", "sluicectl degrade on"},
+    {"tokens", tokens_run, "--model M [FILE | -] [--json]", "how many tokens a text is for a model",
+        "sluicectl tokens --model gpt-4o prompt.txt"},
     {"doctor", doctor_run,
         "[--url URL] [--token T | --user NAME[:PASSWORD]] [--ca-file FILE | --insecure] [--http2] [--long | --silence S] [--json]",
         "what is wrong here, or through the web server, and what mends it",
