@@ -154,6 +154,12 @@ test_request(void **state)
 	want_number(doc, "estimated", 1);
 	want_number(doc, "first_byte_ms", 300);
 	want_number(doc, "ms", 1500);
+	assert_null(strstr(line, "purpose"));
+	record.purpose = "classify";
+	record_request(log_json, &record, &rq, &r, (struct wall_ms){NOW}, (struct mono_ms){2500});
+	doc = parsed();
+	want_number(doc, "ms", 1500);
+	want_text(doc, "purpose", "classify");
 }
 
 /* Refused before anything was done: no attempt, and what a client may send at its worst. */
