@@ -345,6 +345,129 @@ test_target(void **state)
 	assert_int_equal(plan_target(&plan).max_output, 9);
 }
 
+/* ---- several targets ---- */
+
+static struct route_list
+list_of(struct small *s, struct route *at)
+{
+	struct route_list list = {.at = at, .n = s->entry.ntargets};
+
+	for (size_t i = 0; i < list.n; i++)
+		at[i] = (struct route){
+		    s->targets[i].channel, s->targets[i].model, &s->entry, &s->targets[i]};
+	return list;
+}
+
+/* Which target is taken first, then what follows when it is the only one that could be had. */
+static const struct {
+	const char *what;
+	struct given given;
+	unsigned wires;
+	size_t first;
+	const char *way, *steps;
+} targets[] = {
+    {"the chain of the first one's channel", {{"de", "c"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"},
+        CHAT, 0, "a:m d:m e:m", "..."},
+    {"... whichever was first", {{"d", "ce"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"}, CHAT, 1,
+        "b:n c:n e:n", "..."},
+    {"channels of targets are no part of it",
+        {{"bcd"}, NULL, {NULL}, {"a=m", "b=n", "d=o"}, "YYYYY"}, CHAT, 0, "a:m c:m", ".T.T"},
+    {"open ones are passed over", {{"cd"}, NULL, {NULL}, {"a=m", "b=n"}, "YYNYY"}, CHAT, 0,
+        "a:m d:m", ".O."},
+    {"the first's breaker is its pick's business", {{"c"}, NULL, {NULL}, {"a=m", "b=n"}, "NYYYY"},
+        CHAT, 0, "a:m c:m", "O."},
+    {"two on one channel", {{"b"}, NULL, {NULL}, {"a=m", "a=n"}, "YYYYY"}, CHAT, 1, "a:n b:n",
+        ".."},
+};
+
+static void
+test_targets(void **state)
+{
+	int bad = 0;
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(targets); i++) {
+		struct small s;
+		struct plan plan;
+		struct route at[4];
+		struct route_list list;
+		char way[64] = "", steps[16] = "";
+		size_t n = 0;
+
+		small_init(&s, &targets[i].given);
+		list = list_of(&s, at);
+		plan_begin_targets(&plan, &s.conf, &list, targets[i].wires);
+		assert_int_equal(plan.visited, 0);
+		plan_take(&plan, targets[i].first);
+		assert_ptr_equal(plan.target, &s.targets[targets[i].first]);
+		do {
+			n +=
+			    (size_t)snprintf(way + n, sizeof way - n, "%s%c:%.*s", n > 0 ? " " : "",
+			        (char)('a' + plan.channel), (int)plan.model.n, plan.model.p);
+		} while (plan_next(&plan, s.answers));
+		for (size_t step = 1; step <= s.channels[plan.first.channel].nfallback + 1;
+		     step++) {
+			struct route route;
+
+			steps[step - 1] = ".OSRTWM"[plan_step(&plan, s.answers, step, &route)];
+		}
+		if (strcmp(way, targets[i].way) == 0 && strcmp(steps, targets[i].steps) == 0)
+			continue;
+		print_error("%s: '%s' %s, want '%s' %s\n", targets[i].what, way, steps,
+		    targets[i].way, targets[i].steps);
+		bad++;
+	}
+	assert_int_equal(bad, 0);
+}
+
+/* Another target is a place to keep an attempt for; back at the first one there is none. */
+static void
+test_spare_targets(void **state)
+{
+	static const struct given given = {{"c"}, NULL, {NULL}, {"a=m", "b=n"}, "YYNYY"};
+	struct small s;
+	struct plan plan;
+	struct route at[4];
+	struct route_list list;
+
+	(void)state;
+	small_init(&s, &given);
+	list = list_of(&s, at);
+	plan_begin_targets(&plan, &s.conf, &list, CHAT);
+	plan_take(&plan, 0);
+	assert_true(plan_may_try(&plan, s.answers, 1, 2));
+	plan.spare = true;
+	assert_true(plan_more(&plan, s.answers));
+	assert_false(plan_may_try(&plan, s.answers, 1, 2));
+	plan_take(&plan, 1);
+	assert_true(plan_may_try(&plan, s.answers, 1, 2));
+	assert_int_equal(plan.visited, 2);
+	plan_back(&plan);
+	assert_int_equal(plan.channel, 0);
+	assert_false(plan_more(&plan, s.answers));
+	assert_ptr_equal(plan.target, &s.targets[0]);
+}
+
+/* Nobody of them can be asked: the chain of the first one in the list. */
+static void
+test_no_target(void **state)
+{
+	static const struct given given = {{"cd"}, NULL, {NULL}, {"a=m", "c=n"}, "YYYYY"};
+	struct small s;
+	struct plan plan;
+	struct route at[4];
+	struct route_list list;
+
+	(void)state;
+	small_init(&s, &given);
+	list = list_of(&s, at);
+	plan_begin_targets(&plan, &s.conf, &list, CHAT);
+	assert_true(plan_next(&plan, s.answers));
+	assert_int_equal(plan.channel, 3);
+	assert_true(text_is(plan.model, "m"));
+	assert_false(plan_next(&plan, s.answers));
+}
+
 /* A configuration's bits are the breaker's. */
 static void
 test_triggers(void **state)
@@ -367,6 +490,9 @@ main(void)
 	    cmocka_unit_test(test_back),
 	    cmocka_unit_test(test_facts),
 	    cmocka_unit_test(test_target),
+	    cmocka_unit_test(test_targets),
+	    cmocka_unit_test(test_spare_targets),
+	    cmocka_unit_test(test_no_target),
 	    cmocka_unit_test(test_triggers),
 	};
 
