@@ -105,16 +105,6 @@ static const struct {
     {"no wire: the first was routed already", {{"bc"}, NULL, {NULL}, {NULL}, "YYYYY"}, 0, "a:m"},
     {"patterns that serve it", {{"b"}, NULL, {NULL, "m*"}, {NULL}, "YYYYY"}, CHAT, "a:m b:m"},
     {"patterns that don't", {{"bc"}, NULL, {NULL, "x*"}, {NULL}, "YYYYY"}, CHAT, "a:m c:m"},
-    {"a target names the model", {{"bc"}, NULL, {NULL}, {"a=m", "c=other"}, "YYYYY"}, CHAT,
-        "a:m b:m c:other"},
-    {"... whatever the patterns", {{"bc"}, NULL, {NULL, "x", "x"}, {"a=m", "c=other"}, "YYYYY"},
-        CHAT, "a:m c:other"},
-    {"the first target of a channel", {{"b"}, NULL, {NULL}, {"b=one", "b=two"}, "YYYYY"}, CHAT,
-        "a:m b:one"},
-    {"a target does not change the first", {{"b"}, NULL, {NULL}, {"a=other"}, "YYYYY"}, CHAT,
-        "a:m b:m"},
-    {"a target that is not in the list", {{"b"}, NULL, {NULL}, {"a=m", "c=x"}, "YYYYY"}, CHAT,
-        "a:m b:m"},
 };
 
 static void
@@ -162,7 +152,6 @@ static const struct {
     {"open and spent", {{"bc"}, NULL, {NULL}, {NULL}, "NNSYY"}, "OOS"},
     {"the first is of any wire", {{"b"}, "ab", {NULL}, {NULL}, "YYYYY"}, ".W"},
     {"patterns", {{"bc"}, NULL, {NULL, "x*", "m*"}, {NULL}, "YYYYY"}, ".M."},
-    {"a target instead of a pattern", {{"b"}, NULL, {NULL, "x*"}, {"b=x1"}, "YYYYY"}, ".."},
     {"twice in the list, and itself", {{"bba"}, NULL, {NULL}, {NULL}, "YYYYY"}, "..RR"},
     {"open says more than repeated", {{"bb"}, NULL, {NULL}, {NULL}, "YNYYY"}, ".OO"},
 };
@@ -319,32 +308,6 @@ test_facts(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* Of the target that serves now; without an entry, of the one that the model's own name has. */
-static void
-test_target(void **state)
-{
-	static const struct given given = {{"bc"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"};
-	struct conf_model own = {.name = SPAN("m"), .max_output = 9};
-	struct small s;
-	struct plan plan;
-
-	(void)state;
-	small_init(&s, &given);
-	s.targets[0].max_output = 7;
-	s.targets[1].max_output = 8;
-	s.first.target = &s.targets[0];
-	plan_begin(&plan, &s.conf, &s.first, CHAT);
-	assert_true(plan_next(&plan, s.answers));
-	assert_int_equal(plan_target(&plan).max_output, 7);
-	assert_true(plan_next(&plan, s.answers));
-	assert_int_equal(plan_target(&plan).max_output, 8);
-	assert_true(plan_next(&plan, s.answers)); /* by its name, which no target has */
-	assert_int_equal(plan_target(&plan).max_output, 0);
-	s.conf.models = &own;
-	s.conf.nmodels = 1;
-	assert_int_equal(plan_target(&plan).max_output, 9);
-}
-
 /* ---- several targets ---- */
 
 static struct route_list
@@ -356,6 +319,34 @@ list_of(struct small *s, struct route *at)
 		at[i] = (struct route){
 		    s->targets[i].channel, s->targets[i].model, &s->entry, &s->targets[i]};
 	return list;
+}
+
+/* Of the target that serves now; on another channel, of the one that the model's own name has. */
+static void
+test_target(void **state)
+{
+	static const struct given given = {{"c"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"};
+	struct conf_model own = {.name = SPAN("n"), .max_output = 9};
+	struct route at[4];
+	struct route_list list;
+	struct small s;
+	struct plan plan;
+
+	(void)state;
+	small_init(&s, &given);
+	s.channels[1].fallback = s.channels[0].fallback;
+	s.channels[1].nfallback = 1;
+	s.targets[0].max_output = 7;
+	s.targets[1].max_output = 8;
+	list = list_of(&s, at);
+	plan_begin_targets(&plan, &s.conf, &list, CHAT);
+	plan_take(&plan, 1);
+	assert_int_equal(plan_target(&plan).max_output, 8);
+	assert_true(plan_next(&plan, s.answers));
+	assert_int_equal(plan_target(&plan).max_output, 0);
+	s.conf.models = &own;
+	s.conf.nmodels = 1;
+	assert_int_equal(plan_target(&plan).max_output, 9);
 }
 
 /* Which target is taken first, then what follows when it is the only one that could be had. */
