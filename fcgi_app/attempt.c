@@ -92,7 +92,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 	    .target = j->rq.endpoint->dialect->judged,
 	    .usage = &outcome->tap.usage,
 	    .model = model,
-	    .estimated = weigh_counted(&j->weigh, text_span(model)),
+	    .estimated = (uint64_t)j->record.estimated_tokens,
 	    .client = arena_z(j->s->arena, j->rq.client),
 	    .latency_ms = outcome->ended.v - outcome->started.v,
 	    .first_content_ms = aside ? -1 : first_content_ms(outcome),
@@ -161,9 +161,10 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	j->walk.attempts++;
 	j->respond.attempts = j->walk.attempts;
 	j->respond.channel = j->walk.channel->name;
-	j->respond.account = account->id;
+	j->respond.account = j->convert.account = account->id;
 	j->respond.model = model;
 	j->respond.dropped = way->dropped;
+	j->record.estimated_tokens = weigh_counted(&j->weigh, model);
 	walk_tried(&j->walk, lease);
 	forward_send(&task, &j->walk.outcome);
 	if (may_resend(j))

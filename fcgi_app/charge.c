@@ -1,5 +1,6 @@
 #include "charge.h"
 
+#include "conf/known.h"
 #include "judge.h"
 
 #include "store/price.h"
@@ -32,17 +33,7 @@ charge_cost(const struct dialect_usage *usage, const struct conf_cost *price)
 const struct conf_cost *
 charge_price(const struct conf *conf, size_t channel, struct span model)
 {
-	const struct conf_model *entry = conf_model(conf, model);
-
-	for (size_t m = 0; m < conf->nmodels; m++)
-		for (size_t t = 0; t < conf->models[m].ntargets; t++) {
-			const struct conf_target *target = &conf->models[m].targets[t];
-
-			if (target->channel == channel && target->cost.given &&
-			    text_equal(target->model, model))
-				return &target->cost;
-		}
-	return entry != NULL && entry->cost.given ? &entry->cost : NULL;
+	return known_price(conf, channel, model);
 }
 
 static enum store_rc

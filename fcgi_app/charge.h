@@ -28,7 +28,7 @@ struct charge {
 
 /* In millionths; -1 = unknown. Pure. */
 int64_t charge_cost(const struct dialect_usage *usage, const struct conf_cost *price);
-/* The configured price of a model on a channel: of a target, else of an entry of that name; NULL = none. */
+/* The configured price of a model on a channel: see known_price(). NULL = none. */
 const struct conf_cost *charge_price(const struct conf *conf, size_t channel, struct span model);
 
 /* What this attempt cost, in millionths; -1 = unknown. Pure: before the transaction. */

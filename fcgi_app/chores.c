@@ -3,6 +3,7 @@
 #include "alert.h"
 #include "balance.h"
 #include "base/clock.h"
+#include "context_store.h"
 #include "errand.h"
 #include "probe_run.h"
 #include "recall_store.h"
@@ -18,6 +19,7 @@
 #include <stdio.h>
 
 #define SWEEP_ROWS 256
+#define SWEEP_TALKS 16 /* each of many rows */
 #define COOLDOWN_SWEEP_MS 10000
 #define LEDGER_SWEEP_MS 600000
 #define KEPT_SWEEP_MS 60000
@@ -106,9 +108,12 @@ run_sessions(struct chore_run *run)
 static void
 run_kept(struct chore_run *run)
 {
-	for (unsigned batch = 0; batch < 16; batch++)
-		if (!recall_store_sweep(run->s, run->now, SWEEP_ROWS))
-			break;
+	bool responses = true, talks = true;
+
+	for (unsigned batch = 0; batch < 16 && (responses || talks); batch++) {
+		responses = responses && recall_store_sweep(run->s, run->now, SWEEP_ROWS);
+		talks = talks && context_store_sweep(run->s, run->now, SWEEP_TALKS);
+	}
 }
 
 static void

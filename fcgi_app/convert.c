@@ -1,5 +1,6 @@
 #include "convert.h"
 
+#include "convert_defaults.h"
 #include "dialect/edit.h"
 
 #define EDITS_FIXED 4 /* model, usage, stream, limit */
@@ -179,9 +180,12 @@ write_body(struct convert *c, const struct convert_target *target, struct why *w
 	};
 	struct buf *out = arena_buf(c->arena, c->rq->read.body.n * 8 + BODY_SLACK);
 	enum err err = convert_read(c, why);
+	struct form form = c->form;
 
+	if (form.max_output < 0)
+		form.max_output = convert_defaults_limit(target);
 	if (err == ERR_OK)
-		err = flow_wires[to.wire].write(c->arena, &c->form, &to, out, &c->way.loss, why);
+		err = flow_wires[to.wire].write(c->arena, &form, &to, out, &c->way.loss, why);
 	if (err != ERR_OK)
 		return err;
 	if (out->over) {
@@ -194,8 +198,19 @@ write_body(struct convert *c, const struct convert_target *target, struct why *w
 	return ERR_OK;
 }
 
-enum err
-convert_aim(struct convert *c, const struct convert_target *target, struct why *why)
+/* Tokens are counted as the request is: the limits of an answer are no part of it. */
+static void
+add_defaults(struct convert *c, const struct convert_target *target)
+{
+	struct edit edit;
+
+	if (c->rq->form_type.n == 0 && c->rq->endpoint->dialect != &dialect_count_tokens &&
+	    convert_defaults(c, target, c->way.body, &edit))
+		apply(c, &edit, 1);
+}
+
+static enum err
+aim(struct convert *c, const struct convert_target *target, struct why *why)
 {
 	const struct endpoint *endpoint = c->rq->endpoint;
 	enum form_wire wire = wire_of(target->channel);
@@ -203,6 +218,7 @@ convert_aim(struct convert *c, const struct convert_target *target, struct why *
 	c->way = (struct convert_way){
 	    .same = wire == endpoint->wire,
 	    .channel = target->channel,
+	    .model = target->model,
 	    .dialect = endpoint->dialect,
 	    .stream = c->rq->stream || (endpoint->converts && target->channel->quirks.force_stream),
 	    .dropped = SPAN(""),
@@ -217,4 +233,14 @@ convert_aim(struct convert *c, const struct convert_target *target, struct why *
 		c->form = (struct form){.from = wire, .max_output = -1, .thinking_budget = -1};
 	edit_body(c, target->model);
 	return ERR_OK;
+}
+
+enum err
+convert_aim(struct convert *c, const struct convert_target *target, struct why *why)
+{
+	enum err err = aim(c, target, why);
+
+	if (err == ERR_OK)
+		add_defaults(c, target);
+	return err;
 }

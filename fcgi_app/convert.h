@@ -2,7 +2,7 @@
  * convert - a request on its way from the client's API to the one that a channel speaks.
  *
  * Same wire     the body passes with only the edited values replaced: the model's name, stream_options, and what the
- *               channel's quirks ask for
+ *               channel's quirks and the target's defaults ask for
  * Another wire  the body is read once into the one form, checked, and written for each channel that it is aimed at
  * Errors        ERR_BAD_INPUT: the request cannot be put into the channel's API; the text is the client's 400. It comes
  *               before anybody is asked.
@@ -21,6 +21,7 @@ struct convert_way {
 	bool same; /* the channel speaks the client's API */
 	const struct conf_channel *channel;
 	const struct dialect *dialect; /* the channel's: it judges the answer */
+	struct span model;             /* its name there */
 	struct span body;              /* as it is to be sent */
 	struct span more[2];           /* it goes on with these */
 	bool stream;                   /* it asks for a stream */
@@ -40,6 +41,7 @@ struct convert {
 	/* of responses: given by who keeps them */
 	struct span response_id, previous_id;
 	bool store;
+	struct span account; /* that is asked, given with each attempt: run tells it */
 };
 
 /* `rq` is of an endpoint that forwards, and outlives it. */
@@ -48,8 +50,10 @@ void convert_begin(
 
 struct convert_target {
 	const struct conf_channel *channel;
-	struct span model;  /* its name there */
-	int64_t max_output; /* tokens that it may write at most, 0 = unknown */
+	struct span model;                  /* its name there */
+	int64_t max_output;                 /* tokens that it may write at most, 0 = unknown */
+	const struct conf_header *defaults; /* fields for requests that lack them: name, raw JSON */
+	size_t ndefaults;
 };
 enum err convert_aim(
     struct convert *c, const struct convert_target *target, struct why *why) MUST_CHECK;

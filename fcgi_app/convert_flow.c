@@ -33,6 +33,9 @@ convert_flow_begin(const struct convert *c, bool plain)
 	    .response_id = c->response_id,
 	    .previous_id = c->previous_id,
 	    .store = c->store,
+	    .session_id = rq->session,
+	    .account = c->account,
+	    .model_used = c->way.model,
 	};
 	f->reader = f->up->reader->begin(c->arena, c->way.channel->name);
 	if (plain)

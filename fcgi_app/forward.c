@@ -60,6 +60,8 @@ forward_relay(struct transfer *t, struct span raw)
 {
 	struct span clean = redact_apply(&t->redact, t->scratch, raw);
 
+	if (raw.n == 0)
+		return;
 	respond_bytes(t->task->respond, clean);
 	t->dirty = true;
 	t->last_ends_blank =

@@ -1,5 +1,7 @@
 #include "plan.h"
 
+#include "conf/known.h"
+
 static void
 go_to(struct plan *plan, const struct route *place)
 {
@@ -137,16 +139,9 @@ plan_next(struct plan *plan, const enum breaker_answer *answers)
 struct conf_target
 plan_target(const struct plan *plan)
 {
-	const struct conf_model *own;
-
 	if (plan->target != NULL)
 		return *plan->target;
-	own = conf_model(plan->conf, plan->model);
-	return (struct conf_target){
-	    .channel = plan->channel,
-	    .model = plan->model,
-	    .max_output = own == NULL ? 0 : own->max_output,
-	};
+	return known_target(plan->conf, plan->entry, plan->channel, plan->model);
 }
 
 bool

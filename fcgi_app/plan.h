@@ -61,7 +61,7 @@ enum plan_pass {
 enum plan_pass plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t step,
     struct route *route_out);
 
-/* The model on the present channel as a target; without one in the entry, what is known of its name. */
+/* The model on the present channel as a target; without one in the entry, what is known of its name (known.h). */
 struct conf_target plan_target(const struct plan *plan);
 
 /* Is there another target, or would plan_next() find a channel? */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "chores.h"
 #include "judge.h"
+#include "page_models.h"
 #include "store/queue.h"
 #include "store/tally.h"
 
@@ -145,10 +146,12 @@ void
 process_close(struct process *p)
 {
 	upstream_free(&p->serve.up);
+	tokens_close(&p->serve.tokens);
 	pool_free(&p->pool);
 	slot_close(&p->slot);
 	env_close(&p->env);
 	buf_release(&p->serve.body);
+	page_models_forget(&p->serve);
 	arena_free(&p->serve.arena);
 	close(p->watch.signal_fd);
 }

@@ -5,8 +5,8 @@
  * its id goes up as it came; all others get the history before the new input.
  *
  * Kept      what ended well, unless the client said "store": false; in `book` (store/kept.h) for context.ttl, by
- *           context.max_session and context.max_total, of which no more than half of the store counts. It is there
- *           before the client sees the end of the answer.
+ *           context.max_session and context.max_total (keeping.h). It is there before the client sees the end of the
+ *           answer.
  * Source    SPEC.md 4.1, 13, 15; formats.md B.6, B.7; cases.md CONV-13, TOOL-14
  */
 #ifndef RECALL_H

@@ -64,6 +64,7 @@ record_request(struct log *log, const struct record *record, const struct reques
 	    LOG_NUMBER("stream", rq->stream),
 	    LOG_NUMBER("bytes_in", (int64_t)rq->read.body.n + rq->swallowed),
 	    LOG_NUMBER("bytes_out", (int64_t)respond->bytes),
+	    LOG_NUMBER("estimated_tokens", record->estimated_tokens),
 	    LOG_NUMBER("prompt_tokens", record->usage.prompt),
 	    LOG_NUMBER("completion_tokens", record->usage.completion),
 	    LOG_NUMBER("cached_tokens", record->usage.cached),

@@ -20,8 +20,8 @@ struct record {
 	const char *outcome; /* "ok", "client", "cancelled", a code of our own */
 	const char *routing; /* how the target was chosen; NULL: there was no choice */
 	struct span task;    /* what kind of work it is; "" = not known */
-	/* of a question of our own (ask.h): "summary", "classify"; else NULL */
-	const char *purpose;
+	const char
+	    *purpose; /* of a question of our own (ask.h): "summary", "classify"; else NULL */
 	unsigned n;
 	struct record_attempt {
 		struct span channel, account, model;
@@ -30,6 +30,7 @@ struct record {
 	} attempts[RECORD_ATTEMPTS_MAX];
 	struct mono_ms first_byte; /* of the last attempt */
 	struct dialect_usage usage;
+	int64_t estimated_tokens; /* of the prompt, by our own count; 0 = not counted */
 };
 
 void record_attempt(struct record *record, const struct conf_channel *channel,

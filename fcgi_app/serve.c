@@ -7,6 +7,7 @@
 #include "count.h"
 #include "front.h"
 #include "page.h"
+#include "run_job.h"
 #include "serve_aim.h"
 
 #include <stdlib.h>
@@ -207,7 +208,7 @@ forward(struct serve_job *j)
 	struct why why = {""};
 	enum round round;
 
-	if (!serve_aim_begin(j) || !recall_begin(j) || !serve_aim_first(j) ||
+	if (!run_job_begin(j) || !serve_aim_begin(j) || !recall_begin(j) || !serve_aim_first(j) ||
 	    count_here(j, clock_mono()))
 		return;
 	recall_bind(j);
@@ -305,6 +306,7 @@ serve_exchange(struct serve *s, struct exchange *x)
 		else
 			page_serve(s, &j.rq, &j.respond);
 	}
+	count_for_log(&j);
 	record_request(s->log, &j.record, &j.rq, &j.respond, clock_wall(), clock_mono());
 	watch_begin(s->watch, -1);
 	buf_shrink(&s->body, BODY_KEEP_BYTES);

@@ -1,21 +1,15 @@
 #include "serve_aim.h"
 
+#include "access.h"
 #include "answer.h"
 #include "base/clock.h"
+#include "run_job.h"
 #include "session.h"
 #include "task_of.h"
+#include "tokenizer.h"
 #include "walk_elect.h"
 
 /* ---- the beginning ---- */
-
-/* The request's own word; the web server's is final. */
-static struct span
-realm_of(const struct serve_job *j)
-{
-	struct span realm = exchange_param(j->x, "SLUICE_REALM");
-
-	return realm.n > 0 ? realm : exchange_param(j->x, "HTTP_X_SLUICE_REALM");
-}
 
 /* Tokens that the answer may have, as the client says; 0 = it does not. */
 static int64_t
@@ -67,7 +61,8 @@ find_session(struct serve_job *j)
 
 	if (!j->s->conf->sticky.enabled || !j->s->has_secret)
 		return;
-	session_key(&j->s->secret, &source, j->s->arena, key);
+	if (!run_job_session(j, key))
+		session_key(&j->s->secret, &source, j->s->arena, key);
 	if (key->kind != SESSION_NONE)
 		w->wish.session = w->session.key = key->hash;
 	j->record.session = key->brief;
@@ -77,7 +72,7 @@ bool
 serve_aim_begin(struct serve_job *j)
 {
 	struct route_list list;
-	struct walk_start start = {.list = &list, .realm = realm_of(j)};
+	struct walk_start start = {.list = &list, .realm = access_realm(j->x)};
 	struct walk *w = &j->walk;
 	struct task_of task;
 
@@ -168,6 +163,7 @@ count(struct serve_job *j)
 	const struct walk *w = &j->walk;
 	int64_t *prompts = arena_alloc(j->s->arena, (w->plan.ntargets + 1) * sizeof *prompts);
 
+	j->weigh.tokens = tokenizer_of(j->s);
 	j->weigh.form = form_of(j);
 	for (size_t i = 0; i < w->plan.ntargets; i++)
 		prompts[i] = weigh_prompt(&j->weigh, w->plan.targets[i].model);
@@ -344,6 +340,8 @@ aim(struct serve_job *j, struct why *why)
 	    .channel = w->channel,
 	    .model = w->plan.model,
 	    .max_output = known.max_output,
+	    .defaults = known.defaults,
+	    .ndefaults = known.ndefaults,
 	};
 	enum err err = recall_aim(j, why);
 

@@ -34,7 +34,7 @@ weigh_prompt(struct weigh *w, struct span model)
 	return kind.prompt;
 }
 
-uint64_t
+int64_t
 weigh_counted(const struct weigh *w, struct span model)
 {
 	const struct weigh_kind *known;
@@ -44,5 +44,5 @@ weigh_counted(const struct weigh *w, struct span model)
 		return 0;
 	by = tokens_model(w->tokens, model);
 	known = find(w, &by);
-	return known == NULL ? 0 : (uint64_t)known->prompt;
+	return known == NULL ? 0 : known->prompt;
 }

@@ -25,7 +25,15 @@
 #include "base/arena.h"
 #include "base/scan.h"
 
-enum form_wire { FORM_CHAT, FORM_MESSAGES, FORM_RESPONSES, FORM_WIRE__MAX };
+enum form_wire {
+	FORM_CHAT,
+	FORM_MESSAGES,
+	FORM_RESPONSES,
+	FORM_WIRE__MAX, /* those that an upstream may speak */
+	FORM_RUN =
+	    FORM_WIRE__MAX, /* of clients alone: read as the chat request that it stands for */
+};
+#define FORM_CLIENT_WIRES (FORM_RUN + 1)
 
 enum form_role { FORM_SYSTEM, FORM_DEVELOPER, FORM_USER, FORM_ASSISTANT, FORM_TOOL };
 
@@ -209,7 +217,7 @@ typedef enum err form_read_fn(
 typedef enum err form_write_fn(struct arena *arena, const struct form *form,
     const struct form_target *target, struct buf *out, struct form_loss *loss, struct why *why);
 
-form_read_fn form_read_chat, form_read_messages, form_read_responses;
+form_read_fn form_read_chat, form_read_messages, form_read_responses, form_read_run;
 form_write_fn form_write_chat, form_write_messages, form_write_responses;
 
 /*

@@ -164,7 +164,7 @@ def test_cost_first_counts_the_prompt(up, gate):
 def test_the_next_target_is_chosen_by_the_fallback_strategy(up, gate):
     up.script(K1, error(500))
     g = gate(
-        smart({"tasks": []}, {"cost": {"input": 2}}, {"cost": {"input": 1}}, strategy="task"),
+        smart({"tasks": []}, {"cost": {"input": 2, "output": 2}}, {"cost": {"input": 1, "output": 1}}, strategy="task"),
         oa={"fallback": ["ob"]},
     )
     a = g.ask(model="smart")
@@ -334,7 +334,7 @@ def test_a_full_target_is_no_reason_to_wait(up, gate):
 def test_mixed(up, gate):
     """The task's target; where it cannot be had, by the fallback strategy."""
     g = gate(
-        smart({"tasks": ["chat"]}, {"cost": {"input": 2}}, {"cost": {"input": 1}}, strategy="mixed")
+        smart({"tasks": ["chat"]}, {"cost": {"input": 2, "output": 2}}, {"cost": {"input": 1, "output": 1}}, strategy="mixed")
     )
     task = {"headers": [("X-Task-Type", "chat")]}
     assert g.ask(model="smart", **task).header("X-Sluice-Model") == "a"

@@ -321,7 +321,7 @@ test_facts(void **state)
 
 /* Of the target that serves now; without an entry, of the one that the model's own name has. */
 static void
-test_max_output(void **state)
+test_target(void **state)
 {
 	static const struct given given = {{"bc"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"};
 	struct conf_model own = {.name = SPAN("m"), .max_output = 9};
@@ -366,7 +366,7 @@ main(void)
 	    cmocka_unit_test(test_budgets),
 	    cmocka_unit_test(test_back),
 	    cmocka_unit_test(test_facts),
-	    cmocka_unit_test(test_max_output),
+	    cmocka_unit_test(test_target),
 	    cmocka_unit_test(test_triggers),
 	};
 
