@@ -206,14 +206,14 @@ def test_its_account_is_rate_limited(up, gate):
 
 
 def test_nobody_serves_it(up, gate):
-    g = start(up, gate, routing={"classifier": "gone-1"})
+    g = start(up, gate, sorter={"enabled": False})
     assert ask(g) == "m-code"
-    assert lines(g, "classify")[0]["outcome"] == "model_not_found"
+    assert lines(g, "classify")[0]["outcome"] == "no_account"
 
 
 def test_it_names_itself(up, gate):
     """A classifier that is chosen by the kind of work asks nobody what that is."""
-    g = start(up, gate, routing={"classifier": "auto"})
+    g = start(up, gate, channel={"models": ["m-*", "auto"]}, routing={"classifier": "auto"})
     assert ask(g) == "m-code"
     assert up.count(K1) == 2 and up.count(SORTER) == 0
 
