@@ -214,6 +214,12 @@ def test_nobody_serves_it(up, gate, name):
     assert done.returncode == 1 and "routing.classifier" in done.stdout + done.stderr
 
 
+def test_its_only_account_is_disabled(up, gate):
+    g = start(up, gate, sorter={"enabled": False})
+    assert ask(g) == "m-code"
+    assert lines(g, "classify")[0]["outcome"] == "no_account"
+
+
 def test_the_client_goes_while_it_is_asked(up, gate):
     g = start(up, gate)
     up.default(hang(), SORTER)
