@@ -14,6 +14,7 @@
 #include "store/price.h"
 #include "store/sticky.h"
 #include "store/tally.h"
+#include "store/told.h"
 
 #include <stdio.h>
 
@@ -51,6 +52,14 @@ sweep_sessions(struct txn *txn, void *arg)
 }
 
 static enum store_rc
+sweep_told(struct txn *txn, void *arg)
+{
+	struct chore_run *run = arg;
+
+	return told_sweep(txn, run->now, SWEEP_ROWS, run->claim.cursor, &run->claim.cursor);
+}
+
+static enum store_rc
 sweep_ledger(struct txn *txn, void *arg)
 {
 	struct chore_run *run = arg;
@@ -83,10 +92,16 @@ run_cooldowns(struct chore_run *run)
 static void
 run_sessions(struct chore_run *run)
 {
+	/* bindings first, then what is known of the conversations; a run begins where the last one ended */
+	bool told = told_is_place(run->claim.cursor);
+
 	for (unsigned batch = 0; batch < 64; batch++) {
-		run_in_store(run, sweep_sessions);
-		if (run->claim.cursor == 0)
+		run_in_store(run, told ? sweep_told : sweep_sessions);
+		if (run->claim.cursor != 0)
+			continue;
+		if (told)
 			break;
+		told = true;
 	}
 }
 

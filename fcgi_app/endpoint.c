@@ -11,6 +11,8 @@ static const struct endpoint table[] = {
         FORM_RESPONSES, true},
     {"/v1/responses", true, ENDPOINT_GET | ENDPOINT_DELETE, ENDPOINT_CLIENT, ENDPOINT_RECALL,
         &dialect_responses, FORM_RESPONSES, false},
+    {"/v1/run", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_run, FORM_RUN,
+        true},
     {"/v1/completions", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD,
         &dialect_completions, FORM_CHAT, false},
     {"/v1/embeddings", false, ENDPOINT_POST, ENDPOINT_CLIENT, ENDPOINT_FORWARD, &dialect_embeddings,

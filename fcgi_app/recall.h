@@ -30,10 +30,14 @@ struct recall {
 };
 
 /*
- * What the request refers to; the account that keeps it, too, is preferred from now on. False: it was answered, as there
- * is no such response of this client. Once the walk and `convert` have begun.
+ * What the request refers to. False: it was answered, as there is no such response of this client. Once the walk and
+ * `convert` have begun.
  */
 bool recall_begin(struct serve_job *j);
+/* At the walk's first place: the account that keeps it, too, is preferred from now on. */
+void recall_bind(struct serve_job *j);
+/* The body with all that it refers to, for hosts of other APIs; empty where it refers to nothing. */
+struct span recall_whole(struct serve_job *j);
 /* Before the request is aimed at the walk's present channel: the body with what that channel may have. */
 enum err recall_aim(struct serve_job *j, struct why *why) MUST_CHECK;
 /* The client's own bytes, for the account that keeps what they refer to; empty for all others. */

@@ -28,7 +28,8 @@ struct request {
 	struct span client;
 	/* of the body */
 	struct dialect_request read;
-	struct span model; /* decoded; "" where a body may have none */
+	struct span model;   /* decoded; "" where a body may have none */
+	struct span session; /* of run: the conversation's name, the client's or ours */
 	bool stream, wants_usage;
 	int64_t swallowed; /* bytes of a body of which nothing is kept */
 	/* of multipart/form-data: Content-Type, the whole, and the model's value in it; `read` is empty then */

@@ -88,6 +88,7 @@ extern const struct dialect dialect_translations;
 extern const struct dialect dialect_messages;
 extern const struct dialect dialect_count_tokens;
 extern const struct dialect dialect_responses;
+extern const struct dialect dialect_run; /* of clients alone: it judges no answer */
 
 /* The error type that OpenAI's API uses with a status: "invalid_request_error" and the like. */
 const char *dialect_error_type(int status);

@@ -1,6 +1,6 @@
 #include "dialect/flow.h"
 
-const struct flow_wire flow_wires[FORM_WIRE__MAX] = {
+const struct flow_wire flow_wires[FORM_CLIENT_WIRES] = {
     [FORM_CHAT] =
         {
             .dialect = &dialect_chat,
@@ -27,5 +27,12 @@ const struct flow_wire flow_wires[FORM_WIRE__MAX] = {
             .reader = &flow_read_responses,
             .writer = &flow_write_responses,
             .answer = flow_answer_responses,
+        },
+    [FORM_RUN] =
+        {
+            .dialect = &dialect_run,
+            .read = form_read_run,
+            .writer = &flow_write_run,
+            .answer = flow_answer_run,
         },
 };

@@ -85,6 +85,7 @@ struct flow_job {
 	struct span channel;                  /* seals are marked with it */
 	struct span response_id, previous_id; /* responses: given by who keeps them; may be empty */
 	bool store;
+	struct span session_id, account, model_used; /* run: its conversation, and who answers */
 };
 
 /* A writer of one stream: steps in, bytes of the client's protocol out. */
@@ -96,7 +97,8 @@ struct flow_writer_kind {
 	void (*error)(struct flow_writer *w, int status, const char *type, const char *code,
 	    struct span message, struct buf *out);
 };
-extern const struct flow_writer_kind flow_write_chat, flow_write_messages, flow_write_responses;
+extern const struct flow_writer_kind flow_write_chat, flow_write_messages, flow_write_responses,
+    flow_write_run;
 
 /* A whole answer, gathered. */
 struct flow_answer {
@@ -112,9 +114,9 @@ struct flow_answer {
 /* A whole answer as the client's plain body. */
 typedef void flow_answer_fn(
     const struct flow_job *job, const struct flow_answer *answer, struct buf *out);
-flow_answer_fn flow_answer_chat, flow_answer_messages, flow_answer_responses;
+flow_answer_fn flow_answer_chat, flow_answer_messages, flow_answer_responses, flow_answer_run;
 
-/* One row for each wire: all that converting needs. */
+/* One row for each wire: all that converting needs. NULL: what only an upstream's API has. */
 struct flow_wire {
 	const struct dialect *dialect;
 	form_read_fn *read;
@@ -123,6 +125,6 @@ struct flow_wire {
 	const struct flow_writer_kind *writer;
 	flow_answer_fn *answer;
 };
-extern const struct flow_wire flow_wires[FORM_WIRE__MAX];
+extern const struct flow_wire flow_wires[FORM_CLIENT_WIRES];
 
 #endif

@@ -25,7 +25,18 @@
 #include "base/arena.h"
 #include "base/scan.h"
 
-enum form_wire { FORM_CHAT, FORM_MESSAGES, FORM_RESPONSES, FORM_WIRE__MAX };
+#define FORM_AT_KEPT \
+	(SIZE_MAX - 1) /* `at` of turns that the gateway keeps: in no list of the client */
+
+enum form_wire {
+	FORM_CHAT,
+	FORM_MESSAGES,
+	FORM_RESPONSES,
+	FORM_WIRE__MAX, /* those that an upstream may speak */
+	FORM_RUN =
+	    FORM_WIRE__MAX, /* of clients alone: read as the chat request that it stands for */
+};
+#define FORM_CLIENT_WIRES (FORM_RUN + 1)
 
 enum form_role { FORM_SYSTEM, FORM_DEVELOPER, FORM_USER, FORM_ASSISTANT, FORM_TOOL };
 
@@ -178,7 +189,10 @@ struct form_target {
 	const char *provider; /* "deepseek": its switches for thinking, its limits on parameters */
 	struct span max_tokens_name; /* quirk: "", "max_tokens", "max_completion_tokens" */
 	bool developer_as_system, no_stream_options;
-	bool stream;        /* ask for a stream: the client did, or the channel wants it */
+	bool stream; /* ask for a stream: the client did, or the channel wants it */
+	bool
+	    piece; /* turns that go between others: nothing is put before or behind them, and a system text
+	             * leads only where there is nothing else */
 	int64_t max_output; /* of the model, -1 = not known: bounds and defaults max_tokens */
 };
 
@@ -209,7 +223,7 @@ typedef enum err form_read_fn(
 typedef enum err form_write_fn(struct arena *arena, const struct form *form,
     const struct form_target *target, struct buf *out, struct form_loss *loss, struct why *why);
 
-form_read_fn form_read_chat, form_read_messages, form_read_responses;
+form_read_fn form_read_chat, form_read_messages, form_read_responses, form_read_run;
 form_write_fn form_write_chat, form_write_messages, form_write_responses;
 
 /*

@@ -32,6 +32,7 @@ static const struct field {
     FIELD("session_id", session_id),
     FIELD("prompt_cache_key", prompt_cache_key),
     FIELD("previous_response_id", previous_response_id),
+    FIELD("task_type", task_type),
 };
 
 static const struct scan_value *

@@ -32,6 +32,7 @@ struct dialect_request {
 	struct scan_value metadata_user_id, metadata_task_type;
 	struct scan_value conversation_id, conversation_id_camel, session_id;
 	struct scan_value prompt_cache_key, previous_response_id;
+	struct scan_value task_type; /* of run */
 };
 
 /* Check the body strictly as JSON and for what the dialect wants, and find the values. */

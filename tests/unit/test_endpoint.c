@@ -23,6 +23,8 @@ static const struct {
     {"/v1/responses/resp_1/input_items", true, ENDPOINT_CLIENT, ENDPOINT_RECALL, "DELETE",
         "responses"},
     {"/v1/responses/", false, ENDPOINT_ANYONE, ENDPOINT_FORWARD, NULL, NULL},
+    {"/v1/run", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "run"},
+    {"/v1/run/x", false, ENDPOINT_ANYONE, ENDPOINT_FORWARD, NULL, NULL},
     {"/v1/completions", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "completions"},
     {"/v1/embeddings", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "embeddings"},
     {"/v1/moderations", true, ENDPOINT_CLIENT, ENDPOINT_FORWARD, "POST", "moderations"},

@@ -1,0 +1,95 @@
+#include "run_job.h"
+
+#include "answer.h"
+
+#include <sys/random.h>
+
+#define SESSION_MAX 512 /* bytes */
+#define SESSION_RANDOM 16
+
+static bool
+is_run(const struct serve_job *j)
+{
+	return j->rq.endpoint->dialect == &dialect_run;
+}
+
+/* Nobody can guess another's. */
+static struct span
+fresh_session(struct arena *arena)
+{
+	unsigned char bytes[SESSION_RANDOM];
+	struct buf *out = arena_buf(arena, 64);
+
+	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+		die("no random bytes");
+	buf_z(out, "run_");
+	for (size_t i = 0; i < sizeof bytes; i++)
+		buf_print(out, "%02x", bytes[i]);
+	return buf_text(out);
+}
+
+static bool
+find_session(struct serve_job *j)
+{
+	const struct scan_value *given = &j->rq.read.session_id;
+	const char *name = "'session_id'";
+	struct request *rq = &j->rq;
+
+	if (given->type == SCAN_STRING)
+		rq->session = scan_string(j->s->arena, given->raw);
+	if (rq->session.n == 0) {
+		rq->session = text_trim(exchange_param(j->x, "HTTP_X_SESSION_ID"));
+		name = "X-Session-Id";
+	}
+	if (rq->session.n == 0)
+		rq->session = fresh_session(j->s->arena);
+	if (rq->session.n <= SESSION_MAX)
+		return true;
+	answer_refuse(j, 400, "invalid_request_error",
+	    arena_print(j->s->arena, "%s has %zu bytes, at most %d are allowed", name,
+	        rq->session.n, SESSION_MAX));
+	return false;
+}
+
+static bool
+find_model(struct serve_job *j)
+{
+	const struct conf *conf = j->s->conf;
+
+	if (j->rq.model.n > 0)
+		return true;
+	if (conf_model(conf, SPAN(ROUTE_AUTO)) != NULL || route_is_auto(conf, SPAN(ROUTE_AUTO))) {
+		j->rq.model = SPAN(ROUTE_AUTO);
+		return true;
+	}
+	if (conf->nmodels > 0) {
+		j->rq.model = conf->models[0].name;
+		return true;
+	}
+	answer_refuse(j, 400, "invalid_request_error",
+	    "'model' is missing, and the gateway has no 'models' of its own to choose from: give "
+	    "one");
+	return false;
+}
+
+bool
+run_job_begin(struct serve_job *j)
+{
+	if (!is_run(j))
+		return true;
+	if (j->rq.read.task_type.type == SCAN_STRING)
+		j->rq.read.metadata_task_type = j->rq.read.task_type;
+	if (!find_session(j) || !find_model(j))
+		return false;
+	context_wish(j, j->rq.session);
+	return true;
+}
+
+bool
+run_job_session(const struct serve_job *j, struct session_key *key_out)
+{
+	if (!is_run(j) || !j->s->has_secret)
+		return false;
+	session_name(&j->s->secret, j->rq.client, SESSION_HEADER, j->rq.session, key_out);
+	return true;
+}
