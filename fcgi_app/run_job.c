@@ -58,8 +58,8 @@ find_model(struct serve_job *j)
 
 	if (j->rq.model.n > 0)
 		return true;
-	if (conf_model(conf, SPAN("auto")) != NULL) {
-		j->rq.model = SPAN("auto");
+	if (conf_model(conf, SPAN(ROUTE_AUTO)) != NULL || route_is_auto(conf, SPAN(ROUTE_AUTO))) {
+		j->rq.model = SPAN(ROUTE_AUTO);
 		return true;
 	}
 	if (conf->nmodels > 0) {
