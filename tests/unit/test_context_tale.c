@@ -53,7 +53,7 @@ static void
 test_told(void **state)
 {
 	static const char want[] = "System: be brief\n\n"
-	                           "User: look\n[a picture]\nin words\n[a document]\n\n"
+	                           "User: look\n[a picture]\nas text\n[a document]\n\n"
 	                           "Assistant: I look\ncalls see {\"a\":1}\n\n"
 	                           "Tool: a cat\n[a picture]\n\n"
 	                           "Assistant: no\n\n";
@@ -65,7 +65,7 @@ test_told(void **state)
 	add(FORM_SYSTEM, FORM_TEXT, "be brief");
 	add(FORM_USER, FORM_TEXT, "look");
 	add(FORM_USER, FORM_IMAGE, "");
-	add(FORM_USER, FORM_DOCUMENT, "")->media.plain = SPAN("in words");
+	add(FORM_USER, FORM_DOCUMENT, "")->media.plain = SPAN("as text");
 	add(FORM_USER, FORM_DOCUMENT, "");
 	add(FORM_ASSISTANT, FORM_THOUGHT, "hm");
 	add(FORM_ASSISTANT, FORM_TEXT, "I look");
