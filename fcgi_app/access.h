@@ -29,6 +29,8 @@ enum access_answer access_client(
     const struct conf *conf, const struct exchange *x, struct span *client_out);
 /* May this client see admin paths? */
 enum access_answer access_admin(const struct conf *conf, struct span client);
+/* The realm that the request is confined to: the web server's word, else the client's; empty = none was said. */
+struct span access_realm(const struct exchange *x);
 /* The text of a 401: names the directive that passes the user, for the server of SERVER_SOFTWARE. */
 const char *access_hint(struct span server_software);
 /* The Origin of this request, if the configuration allows it; else empty. */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "convert_error.h"
 #include "explain.h"
+#include "serve_aim.h"
 
 #define FAULT_MAX (1024 * 1024)
 #define EXPLAIN_MAX (64 * 1024 * 1024)
@@ -172,7 +173,9 @@ answer_explain(struct serve_job *j)
 	    .slot = j->s->slot,
 	    .arena = j->s->arena,
 	    .now = clock_wall(),
+	    .size = serve_aim_size(j),
 	    .model = j->rq.model,
+	    .task = j->task,
 	    .client = j->rq.client,
 	    .session = j->walk.session.key != NULL ? j->record.session : NULL,
 	    .degraded = j->s->degraded,

@@ -50,8 +50,8 @@ void
 attempt_log(struct serve_job *j, const struct journal_row *events, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (events[i].account[0] !=
-		    '\0') /* those of channels are logged in their own words */
+		/* those of channels are logged in their own words */
+		if (events[i].account[0] != '\0' || events[i].model[0] != '\0')
 			record_event(j->s->log, &events[i], j->rq.id);
 }
 
@@ -89,6 +89,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 	struct settle_outcome result = {
 	    .finding = aside ? &nothing : &outcome->finding,
 	    .aside = aside,
+	    .target = j->rq.endpoint->dialect->judged,
 	    .usage = &outcome->tap.usage,
 	    .model = model,
 	    .client = arena_z(j->s->arena, j->rq.client),
@@ -101,7 +102,8 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 	struct why why;
 
 	if (outcome->finding.verdict == VERDICT_OK || outcome->tap.content)
-		dialect_settle(&outcome->tap, j->rq.read.body.n);
+		dialect_settle(&outcome->tap,
+		    j->convert.say != NULL ? j->convert.way.body.n : j->rq.read.body.n);
 	if (settle_lease(j->s->env, j->s->slot, j->s->pool, lease, &result, clock_wall(), &report,
 	        &why) != ERR_OK) {
 		log_fields(j->s->log, LOG_LEVEL_ERROR, clock_wall(), "a lease could not be settled",
@@ -115,6 +117,44 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 			j->s->hard[j->s->nhard - 1] = lease->ref;
 	}
 	record_attempt(&j->record, j->walk.channel, lease, outcome);
+}
+
+/* The events that end a stream: who keeps something of it does so before its client sees them. */
+static void
+keep(void *job, struct span events)
+{
+	recall_keep_events(job, events);
+	context_keep(job);
+}
+
+static bool
+is_too_long(const struct serve_job *j)
+{
+	return j->walk.outcome.finding.verdict == VERDICT_CONTEXT_LENGTH;
+}
+
+/* The call once, and to the same account once more where that may mend it. */
+static void
+send(struct serve_job *j, struct forward_task *task, struct upstream_call *call)
+{
+	const struct convert_way *way = &j->convert.way;
+	bool native = call->body.p != way->body.p;
+
+	j->respond.trimmed = native ? (struct span){"", 0} : j->context.told;
+	forward_send(task, &j->walk.outcome);
+	if (may_resend(j))
+		forward_send(task, &j->walk.outcome);
+	if (native && recall_is_lost(j)) {
+		call->body = way->body;
+		j->respond.trimmed = j->context.told;
+		forward_send(task, &j->walk.outcome);
+	}
+	if (is_too_long(j) && context_shrink(j)) {
+		call->body = way->body;
+		j->respond.dropped = way->dropped;
+		j->respond.trimmed = j->context.told;
+		forward_send(task, &j->walk.outcome);
+	}
 }
 
 void
@@ -150,7 +190,7 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	    .watch = j->s->watch,
 	    .model = model,
 	    .wants_usage = j->rq.wants_usage,
-	    .ending = recall_keep_events,
+	    .ending = keep,
 	    .ending_arg = j,
 	    .clock = clock_mono,
 	    .wall = clock_wall,
@@ -163,13 +203,7 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	j->respond.model = model;
 	j->respond.dropped = way->dropped;
 	walk_tried(&j->walk, lease);
-	forward_send(&task, &j->walk.outcome);
-	if (may_resend(j))
-		forward_send(&task, &j->walk.outcome);
-	if (native.n > 0 && recall_is_lost(j)) {
-		call.body = way->body;
-		forward_send(&task, &j->walk.outcome);
-	}
+	send(j, &task, &call);
 	j->walk.has_outcome = true;
 	j->respond.upstream_id = j->walk.outcome.upstream_id;
 	settle(j, lease, model.p);

@@ -1,5 +1,6 @@
 #include "charge.h"
 
+#include "conf/known.h"
 #include "judge.h"
 
 #include "store/price.h"
@@ -32,21 +33,11 @@ charge_cost(const struct dialect_usage *usage, const struct conf_cost *price)
 const struct conf_cost *
 charge_price(const struct conf *conf, size_t channel, struct span model)
 {
-	const struct conf_model *entry = conf_model(conf, model);
-
-	for (size_t m = 0; m < conf->nmodels; m++)
-		for (size_t t = 0; t < conf->models[m].ntargets; t++) {
-			const struct conf_target *target = &conf->models[m].targets[t];
-
-			if (target->channel == channel && target->cost.given &&
-			    text_equal(target->model, model))
-				return &target->cost;
-		}
-	return entry != NULL && entry->cost.given ? &entry->cost : NULL;
+	return known_price(conf, channel, model);
 }
 
 static enum store_rc
-observe_price(struct txn *txn, const struct charge *c, int64_t cost)
+observe_price(struct txn *txn, const struct charge *c)
 {
 	const struct conf_policy *policy = &c->conf->channels[c->lease->channel].policy;
 	struct price_rule rule = {
@@ -54,13 +45,14 @@ observe_price(struct txn *txn, const struct charge *c, int64_t cost)
 	uint64_t tokens =
 	    (uint64_t)positive(c->usage->prompt) + (uint64_t)positive(c->usage->completion);
 
-	if (c->verdict != VERDICT_OK || cost < 0 || c->model[0] == '\0')
+	if (c->verdict != VERDICT_OK || c->cost_micros < 0 || c->model[0] == '\0')
 		return STORE_OK;
-	return price_observe(txn, c->lease->ref, c->model, price_unit(cost, tokens), &rule, c->now);
+	return price_observe(
+	    txn, c->lease->ref, c->model, price_unit(c->cost_micros, tokens), &rule, c->now);
 }
 
 static enum store_rc
-book(struct txn *txn, const struct charge *c, int64_t cost)
+book(struct txn *txn, const struct charge *c)
 {
 	const struct conf_channel *channel = &c->conf->channels[c->lease->channel];
 	struct ledger_key key = {
@@ -80,8 +72,8 @@ book(struct txn *txn, const struct charge *c, int64_t cost)
 	    .cache_write = (uint64_t)positive(c->usage->cache_write),
 	    .reasoning = (uint64_t)positive(c->usage->reasoning),
 	    .estimated = c->usage->estimated,
-	    .priced = cost >= 0,
-	    .cost_micros = cost >= 0 ? cost : 0,
+	    .priced = c->cost_micros >= 0,
+	    .cost_micros = c->cost_micros >= 0 ? c->cost_micros : 0,
 	};
 
 	return ledger_add(txn, &key, &sum);
@@ -109,17 +101,23 @@ settle_quota(struct txn *txn, const struct charge *c, unsigned *crossed_out)
 	return quota_put(txn, c->lease->ref, &row);
 }
 
+int64_t
+charge_known(const struct charge *c)
+{
+	struct span model = text_span(c->model);
+
+	return c->verdict == VERDICT_OK || c->usage->seen
+	           ? charge_cost(c->usage, charge_price(c->conf, c->lease->channel, model))
+	           : -1;
+}
+
 enum store_rc
 charge_apply(struct txn *txn, const struct charge *c, unsigned *crossed_out)
 {
-	struct span model = text_span(c->model);
-	int64_t cost = c->verdict == VERDICT_OK || c->usage->seen
-	                   ? charge_cost(c->usage, charge_price(c->conf, c->lease->channel, model))
-	                   : -1;
-	enum store_rc rc = observe_price(txn, c, cost);
+	enum store_rc rc = observe_price(txn, c);
 
 	if (rc == STORE_OK)
-		rc = book(txn, c, cost);
+		rc = book(txn, c);
 	return rc == STORE_OK ? settle_quota(txn, c, crossed_out) : rc;
 }
 

@@ -3,6 +3,7 @@
 #include "alert.h"
 #include "balance.h"
 #include "base/clock.h"
+#include "context_store.h"
 #include "errand.h"
 #include "probe_run.h"
 #include "recall_store.h"
@@ -13,10 +14,12 @@
 #include "store/price.h"
 #include "store/sticky.h"
 #include "store/tally.h"
+#include "store/told.h"
 
 #include <stdio.h>
 
 #define SWEEP_ROWS 256
+#define SWEEP_TALKS 16 /* each of many rows */
 #define COOLDOWN_SWEEP_MS 10000
 #define LEDGER_SWEEP_MS 600000
 #define KEPT_SWEEP_MS 60000
@@ -46,6 +49,14 @@ sweep_sessions(struct txn *txn, void *arg)
 	struct chore_run *run = arg;
 
 	return sticky_sweep(txn, run->now, SWEEP_ROWS, run->claim.cursor, &run->claim.cursor);
+}
+
+static enum store_rc
+sweep_told(struct txn *txn, void *arg)
+{
+	struct chore_run *run = arg;
+
+	return told_sweep(txn, run->now, SWEEP_ROWS, run->claim.cursor, &run->claim.cursor);
 }
 
 static enum store_rc
@@ -81,19 +92,28 @@ run_cooldowns(struct chore_run *run)
 static void
 run_sessions(struct chore_run *run)
 {
+	/* bindings first, then what is known of the conversations; a run begins where the last one ended */
+	bool told = told_is_place(run->claim.cursor);
+
 	for (unsigned batch = 0; batch < 64; batch++) {
-		run_in_store(run, sweep_sessions);
-		if (run->claim.cursor == 0)
+		run_in_store(run, told ? sweep_told : sweep_sessions);
+		if (run->claim.cursor != 0)
+			continue;
+		if (told)
 			break;
+		told = true;
 	}
 }
 
 static void
 run_kept(struct chore_run *run)
 {
-	for (unsigned batch = 0; batch < 16; batch++)
-		if (!recall_store_sweep(run->s, run->now, SWEEP_ROWS))
-			break;
+	bool responses = true, talks = true;
+
+	for (unsigned batch = 0; batch < 16 && (responses || talks); batch++) {
+		responses = responses && recall_store_sweep(run->s, run->now, SWEEP_ROWS);
+		talks = talks && context_store_sweep(run->s, run->now, SWEEP_TALKS);
+	}
 }
 
 static void

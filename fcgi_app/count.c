@@ -2,10 +2,11 @@
 
 #include "answer.h"
 #include "base/emit.h"
-#include "dialect/tokens.h"
 #include "dialect/flow.h"
+#include "tokenizer.h"
 
 #define UNCOUNTED_MS (10 * 60 * 1000)
+#define LOGGED_BYTES (256 * 1024) /* larger bodies are not counted for the log alone */
 
 static bool
 is_count(const struct serve_job *j)
@@ -16,7 +17,7 @@ is_count(const struct serve_job *j)
 static void
 answer(struct serve_job *j)
 {
-	struct tokens_model model = tokens_model(NULL, j->walk.plan.model);
+	struct tokens_model model = tokens_model(tokenizer_of(j->s), j->walk.plan.model);
 	struct form *form = arena_alloc(j->s->arena, sizeof *form);
 	struct buf *out = arena_buf(j->s->arena, 64);
 	struct why why;
@@ -28,9 +29,10 @@ answer(struct serve_job *j)
 	}
 	emit_init(&e, out);
 	emit_object(&e, NULL);
-	emit_i64(&e, "input_tokens", tokens_form(&model, form));
+	j->record.estimated_tokens = tokens_form(&model, form);
+	emit_i64(&e, "input_tokens", j->record.estimated_tokens);
 	emit_end(&e);
-	j->respond.estimated = true;
+	j->respond.estimated = !tokens_are_exact(&model, form);
 	j->respond.model = j->walk.plan.model;
 	j->record.outcome = "ok";
 	respond_json(&j->respond, 200, buf_text(out));
@@ -87,4 +89,40 @@ count_instead(struct serve_job *j, struct mono_ms now)
 	note_uncounted(j, now);
 	answer(j);
 	return true;
+}
+
+/* A conversion has read it already. */
+static const struct form *
+form_of(struct serve_job *j)
+{
+	struct form *form;
+	struct why why;
+
+	if (j->convert.say != NULL)
+		return j->convert.say;
+	if (j->convert.state == CONVERT_READ)
+		return &j->convert.form;
+	form = arena_alloc(j->s->arena, sizeof *form);
+	return flow_wires[j->rq.endpoint->wire].read(j->s->arena, j->rq.read.body, form, &why) ==
+	               ERR_OK
+	           ? form
+	           : NULL;
+}
+
+void
+count_for_log(struct serve_job *j)
+{
+	const struct endpoint *endpoint = j->rq.endpoint;
+	struct span body = j->rq.read.body, model = j->walk.plan.model;
+	struct tokens_model by;
+	const struct form *form;
+
+	if (j->record.estimated_tokens > 0 || endpoint == NULL || !endpoint->converts ||
+	    body.n == 0 || body.n > LOGGED_BYTES || !log_wants(j->s->log, LOG_LEVEL_INFO))
+		return;
+	form = form_of(j);
+	if (form == NULL)
+		return;
+	by = tokens_model(tokenizer_of(j->s), model.n > 0 ? model : j->rq.model);
+	j->record.estimated_tokens = tokens_form(&by, form);
 }

@@ -2,6 +2,7 @@
 
 #include "base/emit.h"
 #include "conf/options.h"
+#include "explain_way.h"
 #include "status.h"
 #include "store/price.h"
 
@@ -20,6 +21,7 @@ struct job {
 	bool decided; /* what follows is only shown */
 	struct decision {
 		size_t channel, account;
+		struct span model;
 		enum pick_result result;
 		bool by_session;
 		enum slot_kind kind;
@@ -42,33 +44,6 @@ result_name(enum pick_result result)
 	};
 
 	return names[result];
-}
-
-static const char *
-wire_name(enum provider_wire wire)
-{
-	static const char *const names[] = {
-	    [WIRE_CHAT] = "chat",
-	    [WIRE_MESSAGES] = "messages",
-	    [WIRE_RESPONSES] = "responses",
-	};
-
-	return names[wire];
-}
-
-static const char *
-pass_name(enum plan_pass pass)
-{
-	static const char *const names[] = {
-	    [PLAN_GOES] = NULL,
-	    [PLAN_OPEN] = "its breaker is open",
-	    [PLAN_SPENT] = "its breaker is half-open, and all probes are sent",
-	    [PLAN_REPEATED] = "stands in the list before",
-	    [PLAN_OTHER_WIRE] = "speaks another wire format",
-	    [PLAN_NO_MODEL] = "does not serve the model",
-	};
-
-	return names[pass];
 }
 
 static const char *
@@ -255,6 +230,7 @@ decide(struct job *job)
 	struct decision *d = &job->decision;
 
 	*d = (struct decision){.channel = job->walk->channel->index,
+	    .model = job->walk->plan.model,
 	    .account = v->account,
 	    .result = v->reason.result,
 	    .by_session = v->by_session,
@@ -292,6 +268,62 @@ look_at_channel(struct job *job)
 	return STORE_OK;
 }
 
+/* Of several that may be chosen the likeliest stands for them. */
+static enum store_rc
+elect(struct job *job, struct walk_elect *e)
+{
+	*e = (struct walk_elect){
+	    .walk = job->walk,
+	    .slot = job->x->slot,
+	    .arena = job->x->arena,
+	    .size = job->x->size,
+	    .now = job->x->now,
+	    .rule = walk_rule(job->walk, 0),
+	    .every = true,
+	};
+	e->rule.likeliest = true;
+	return walk_elect(job->txn, e);
+}
+
+static enum store_rc
+go_on(struct job *job, bool *more_out)
+{
+	struct walk *w = job->walk;
+	struct walk_elect e = {.target = ELECT_NOBODY};
+	enum store_rc rc = w->candidates == NULL || w->last_chance ? STORE_OK : elect(job, &e);
+
+	if (rc != STORE_OK)
+		return rc;
+	*more_out = e.target != ELECT_NOBODY;
+	if (*more_out)
+		walk_take(w, e.target, job->x->arena);
+	else
+		*more_out = walk_next_channel(w, job->x->arena);
+	return STORE_OK;
+}
+
+/* Where it begins, and where it could go. */
+static enum store_rc
+put_way(struct job *job)
+{
+	struct walk *w = job->walk;
+	struct walk_elect e = {.target = ELECT_NOBODY};
+	enum store_rc rc = w->candidates == NULL ? STORE_OK : elect(job, &e);
+
+	if (rc != STORE_OK)
+		return rc;
+	explain_way_targets(&job->emit, w, &e.rule, job->x->task);
+	if (e.target != ELECT_NOBODY)
+		walk_take(w, e.target, job->x->arena);
+	rc = pick_chain(job->txn, w->wish.pool, w->plan.first.channel, job->x->now, w->answers);
+	if (rc != STORE_OK)
+		return rc;
+	explain_way_chain(&job->emit, w);
+	if (w->plan.visited == 0 && walk_largest_window(w) == 0)
+		(void)walk_next_channel(w, job->x->arena);
+	return STORE_OK;
+}
+
 /* The way of a request on which nobody serves; behind the decision it goes on only to show the other channels. */
 static enum store_rc
 put_channels(struct job *job)
@@ -299,47 +331,18 @@ put_channels(struct job *job)
 	struct walk *w = job->walk;
 	struct pick_reason last = {.result = PICK_NOBODY};
 	enum store_rc rc = STORE_OK;
-	bool more = true;
+	bool more = w->plan.visited > 0;
 
 	emit_array(&job->emit, "channels");
 	while (more && rc == STORE_OK && !(w->last_chance && job->decided)) {
 		rc = look_at_channel(job);
 		last = w->reason;
-		more = rc == STORE_OK && walk_next_channel(w, job->x->arena);
+		if (rc == STORE_OK)
+			rc = go_on(job, &more);
 	}
 	emit_end(&job->emit);
 	w->reason = last;
 	return rc;
-}
-
-static void
-put_chain(struct job *job)
-{
-	const struct plan *plan = &job->walk->plan;
-	size_t steps = plan->conf->channels[plan->first.channel].nfallback + 1, channel;
-	struct emit *e = &job->emit;
-
-	emit_object(e, "route");
-	emit_text(e, "channel", plan->conf->channels[plan->first.channel].name);
-	emit_text(e, "model", plan->first.model);
-	emit_bool(e, "entry", plan->first.entry != NULL);
-	emit_end(e);
-	emit_array(e, "chain");
-	for (size_t step = 1; step <= steps; step++) {
-		struct span model;
-		enum plan_pass pass = plan_step(plan, job->walk->answers, step, &channel, &model);
-
-		emit_object(e, NULL);
-		emit_text(e, "channel", plan->conf->channels[channel].name);
-		emit_z(e, "wire", wire_name(plan->conf->channels[channel].wire));
-		if (pass == PLAN_GOES)
-			emit_text(e, "model", model);
-		else
-			emit_null(e, "model");
-		emit_z(e, "passed_over", pass_name(pass));
-		emit_end(e);
-	}
-	emit_end(e);
 }
 
 static void
@@ -363,7 +366,6 @@ put_head(struct job *job)
 	emit_z(e, "session", x->session == NULL || x->session[0] == '\0' ? NULL : x->session);
 	emit_time(e, "now", x->now);
 	emit_bool(e, "degraded", x->degraded);
-	put_chain(job);
 }
 
 static const char *
@@ -390,6 +392,7 @@ put_decision(struct job *job)
 	}
 	emit_object(e, "would");
 	emit_text(e, "channel", channel->name);
+	emit_text(e, "model", d->model);
 	if (d->result == PICK_WAITING)
 		emit_null(e, "account");
 	else
@@ -412,6 +415,9 @@ put_refusal(struct job *job)
 	}
 	job->walk->exhausted = true;
 	end = walk_end(job->walk, job->x->now);
+	if (walk_largest_window(job->walk) > 0)
+		end = (struct walk_end){400, "context_length_exceeded",
+		    "the prompt is larger than the window of any target", -1, false};
 	emit_object(e, "refusal");
 	emit_i64(e, "status", end.status);
 	emit_z(e, "code", end.code);
@@ -440,16 +446,16 @@ explain_in(struct txn *txn, void *arg)
 	job->txn = txn;
 	job->decided = false;
 	*job->walk = *given;
+	walk_part(job->walk, job->x->arena);
 	job->walk->answers =
 	    arena_alloc(job->x->arena, (nchannels + 1) * sizeof *job->walk->answers);
-	rc = pick_chain(
-	    txn, given->wish.pool, given->plan.first.channel, job->x->now, job->walk->answers);
-	if (rc != STORE_OK)
-		return rc;
 	buf_clear(look->out);
 	emit_init(&job->emit, look->out);
 	emit_object(&job->emit, NULL);
 	put_head(job);
+	rc = put_way(job);
+	if (rc != STORE_OK)
+		return rc;
 	rc = put_channels(job);
 	put_decision(job);
 	put_refusal(job);

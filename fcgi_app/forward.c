@@ -185,8 +185,8 @@ on_event(struct transfer *t, const struct sse_event *event)
 		forward_event(t, event, part);
 		return;
 	}
-	if (t->flow == NULL && t->task->convert != NULL)
-		convert_error_note(t->task->convert, &t->trail, event);
+	if (t->flow == NULL)
+		forward_note(t, event, part);
 	switch (part) {
 	case PART_NOTHING:
 	case PART_PREAMBLE: forward_hold(t, event->raw); break;
@@ -370,7 +370,25 @@ wait_ms(const struct transfer *t, int64_t left, struct mono_ms now)
 		left = watch->stop_by.v - now.v;
 	if (watch->half_closed && !forward_committed(t) && left > WATCH_HALF_CLOSED_MS / 4)
 		left = WATCH_HALF_CLOSED_MS / 4;
+	left = watch_within(watch, left, now);
 	return left < 1 ? 1 : left > 60000 ? 60000 : left;
+}
+
+/* A client that is done sending gets a moment; while a question of our own is asked it cannot have an answer yet. */
+static void
+look_at_half_closed(struct transfer *t, struct mono_ms now)
+{
+	struct watch *watch = t->task->watch;
+
+	if (!watch->half_closed)
+		return;
+	if (!t->probed && t->task->respond->x->probe != NULL) {
+		t->probed = true;
+		t->task->respond->x->probe(t->task->respond->x->io);
+	}
+	if (!forward_committed(t) && watch->deadline.v == 0 &&
+	    now.v - watch->half_closed_at.v >= WATCH_HALF_CLOSED_MS)
+		watch->client_gone = true;
 }
 
 /* What ends it from our side, looked at once a turn. */
@@ -379,17 +397,13 @@ look_around(struct transfer *t, struct mono_ms now)
 {
 	if (t->stop != STOP_NOT)
 		return;
-	if (t->task->watch->half_closed && !t->probed && t->task->respond->x->probe != NULL) {
-		t->probed = true;
-		t->task->respond->x->probe(t->task->respond->x->io);
-	}
-	if (t->task->watch->half_closed && !forward_committed(t) &&
-	    now.v - t->task->watch->half_closed_at.v >= WATCH_HALF_CLOSED_MS)
-		t->task->watch->client_gone = true;
+	look_at_half_closed(t, now);
 	if (t->task->watch->client_gone)
 		t->stop = STOP_CLIENT;
 	else if (watch_must_end(t->task->watch, now))
 		t->stop = STOP_DRAIN;
+	else if (watch_is_late(t->task->watch, now))
+		t->stop = STOP_LATE;
 	else if (until_timeout(t, now) <= 0)
 		t->stop = STOP_TIMEOUT;
 	else

@@ -69,7 +69,8 @@ own_words(const struct transfer *t, const struct upstream_end *end)
 	case STOP_END:
 	case STOP_ERROR:
 	case STOP_CLIENT:
-	case STOP_DRAIN: break;
+	case STOP_DRAIN:
+	case STOP_LATE: break;
 	}
 	return (struct span){"", 0};
 }
@@ -79,6 +80,7 @@ forward_conclude(struct transfer *t, const struct upstream_end *end)
 {
 	switch (t->stop) {
 	case STOP_CLIENT: found(t, VERDICT_CANCELLED, "client gone", "the client has gone"); return;
+	case STOP_LATE: found(t, VERDICT_CANCELLED, "limit", "the time for it is over"); return;
 	case STOP_DRAIN:
 		found(t, VERDICT_CANCELLED, "drain", "the gateway is restarting");
 		t->out->stopped = true;

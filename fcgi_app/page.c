@@ -3,11 +3,10 @@
 #include "base/clock.h"
 #include "base/emit.h"
 #include "doctor.h"
+#include "page_models.h"
 #include "pick.h"
 #include "recall.h"
 #include "status.h"
-
-#include <string.h>
 
 #define PAGE_MAX (64 * 1024 * 1024)
 #define REALMS_MAX 64
@@ -138,112 +137,13 @@ page_status(struct serve *s, struct respond *r)
 		respond_json(r, 200, buf_text(out));
 }
 
-static bool
-is_literal(struct span pattern)
-{
-	return text_find(pattern, SPAN("*")) == pattern.n;
-}
-
-/* Call `fn` for every name a client may ask for: the keys of `models`, then literal names of channels, each once. */
-struct name_list {
-	struct serve *s;
-	struct emit *e;
-	struct span only; /* "" = all */
-	bool found;
-	struct span *seen;
-	size_t nseen;
-};
-
-static void
-put_model(struct name_list *list, struct span name, struct span owner)
-{
-	for (size_t i = 0; i < list->nseen; i++)
-		if (text_equal(list->seen[i], name))
-			return;
-	list->seen[list->nseen++] = name;
-	if (list->only.n > 0 && !text_equal(list->only, name))
-		return;
-	list->found = true;
-	emit_object(list->e, NULL);
-	emit_text(list->e, "id", name);
-	emit_z(list->e, "object", "model");
-	emit_i64(list->e, "created", list->s->loaded_at.v / 1000);
-	emit_text(list->e, "owned_by", owner);
-	emit_end(list->e);
-}
-
-static size_t
-count_names(const struct conf *conf)
-{
-	size_t n = conf->nmodels;
-
-	for (size_t c = 0; c < conf->nchannels; c++)
-		n += conf->channels[c].models.n;
-	return n;
-}
-
-static void
-put_models(struct name_list *list)
-{
-	const struct conf *conf = list->s->conf;
-
-	list->seen = arena_alloc(list->s->arena, (count_names(conf) + 1) * sizeof *list->seen);
-	for (size_t i = 0; i < conf->nmodels; i++) {
-		const struct conf_model *model = &conf->models[i];
-
-		put_model(list, model->name,
-		    model->ntargets == 0 ? SPAN("sluice")
-		                         : conf->channels[model->targets[0].channel].name);
-	}
-	for (size_t c = 0; c < conf->nchannels; c++)
-		for (size_t i = 0; i < conf->channels[c].models.n; i++)
-			if (is_literal(conf->channels[c].models.at[i]))
-				put_model(
-				    list, conf->channels[c].models.at[i], conf->channels[c].name);
-}
-
-static void
-page_models(struct serve *s, const struct request *rq, struct respond *r)
-{
-	struct buf *out = arena_buf(s->arena, PAGE_MAX);
-	struct emit e;
-	struct name_list list = {.s = s, .e = &e};
-
-	char id[PATH_MAX_BYTES];
-
-	list.only = text_from(text_span(rq->path), strlen("/v1/models/"));
-	/* an id with a slash may still be encoded, where the web server leaves %2F alone */
-	if (list.only.n > 0 && path_normalise(list.only, true, id))
-		list.only = text_from(text_span(id), 1);
-	emit_init(&e, out);
-	if (list.only.n == 0) {
-		emit_object(&e, NULL);
-		emit_z(&e, "object", "list");
-		emit_array(&e, "data");
-	}
-	put_models(&list);
-	if (list.only.n == 0) {
-		emit_end(&e);
-		emit_end(&e);
-	} else if (!list.found) {
-		struct respond_error error = {.status = 404,
-		    .code = "model_not_found",
-		    .message = SPAN("no such model"),
-		    .retry_after_s = -1};
-
-		respond_error(r, &error);
-		return;
-	}
-	respond_json(r, 200, buf_text(out));
-}
-
 void
 page_serve(struct serve *s, struct request *rq, struct respond *r)
 {
 	switch (rq->endpoint->work) {
 	case ENDPOINT_HEALTHZ: page_healthz(s, r); break;
 	case ENDPOINT_STATUS: page_status(s, r); break;
-	case ENDPOINT_MODELS: page_models(s, rq, r); break;
+	case ENDPOINT_MODELS: page_models(s, rq, r, clock_wall()); break;
 	case ENDPOINT_DOCTOR: doctor_serve(s, rq, r); break;
 	case ENDPOINT_RECALL: recall_page(s, rq, r); break;
 	case ENDPOINT_FORWARD: die("not a page");

@@ -1,5 +1,5 @@
 /*
- * page - the documents that the gateway writes itself: /healthz, /status, /v1/models.
+ * page - the documents that the gateway writes itself: /healthz and /status here, the others in files of their own.
  *
  * Source    SPEC.md sections 4.1, 17
  */

@@ -1,15 +1,39 @@
 #include "plan.h"
 
+#include "conf/known.h"
+
+static void
+go_to(struct plan *plan, const struct route *place)
+{
+	plan->channel = place->channel;
+	plan->model = place->model;
+	plan->entry = place->entry;
+	plan->target = place->target;
+}
+
 void
 plan_begin(struct plan *plan, const struct conf *conf, const struct route *first, unsigned wires)
 {
-	*plan = (struct plan){
-	    .conf = conf,
-	    .first = *first,
-	    .wires = wires,
-	    .channel = first->channel,
-	    .model = first->model,
-	};
+	*plan = (struct plan){.conf = conf, .first = *first, .wires = wires};
+	go_to(plan, first);
+}
+
+void
+plan_begin_targets(
+    struct plan *plan, const struct conf *conf, const struct route_list *list, unsigned wires)
+{
+	plan_begin(plan, conf, &list->at[0], wires);
+	plan->targets = list->at;
+	plan->ntargets = list->n;
+	plan->step = 1;
+}
+
+void
+plan_take(struct plan *plan, size_t target)
+{
+	if (plan->visited++ == 0)
+		plan->first = plan->targets[target];
+	go_to(plan, &plan->targets[target]);
 }
 
 /* The channel of step 1 + i: the first one, then its list. */
@@ -30,6 +54,15 @@ is_repeated(const struct conf *conf, size_t first, size_t i)
 }
 
 static bool
+has_target(const struct plan *plan, size_t channel)
+{
+	for (size_t i = 0; i < plan->ntargets; i++)
+		if (plan->targets[i].channel == channel)
+			return true;
+	return false;
+}
+
+static bool
 speaks(const struct conf *conf, size_t channel, unsigned wires)
 {
 	return (ROUTE_WIRE(conf->channels[channel].wire) & wires) != 0;
@@ -37,28 +70,30 @@ speaks(const struct conf *conf, size_t channel, unsigned wires)
 
 /* What a fallback channel calls this model. False: it does not serve it. */
 static bool
-model_at(const struct plan *plan, size_t channel, struct span *model_out)
+route_at(const struct plan *plan, size_t channel, struct route *route_out)
 {
 	const struct conf_model *entry = plan->first.entry;
 
 	for (size_t i = 0; entry != NULL && i < entry->ntargets; i++) {
-		if (entry->targets[i].channel != channel)
+		const struct conf_target *target = &entry->targets[i];
+
+		if (target->channel != channel)
 			continue;
-		*model_out = entry->targets[i].model;
+		*route_out = (struct route){channel, target->model, entry, target};
 		return true;
 	}
-	*model_out = plan->first.model;
-	return conf_serves(&plan->conf->channels[channel].models, *model_out);
+	*route_out = (struct route){channel, plan->first.model, entry, NULL};
+	return conf_serves(&plan->conf->channels[channel].models, route_out->model);
 }
 
 enum plan_pass
 plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t step,
-    size_t *channel_out, struct span *model_out)
+    struct route *route_out)
 {
 	size_t first = plan->first.channel, channel = channel_at(plan->conf, first, step - 1);
 
-	*channel_out = channel;
-	*model_out = plan->first.model;
+	*route_out = plan->first;
+	route_out->channel = channel;
 	if (answers[channel] == BREAKER_NO)
 		return PLAN_OPEN;
 	if (answers[channel] == BREAKER_SPENT)
@@ -67,20 +102,22 @@ plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t st
 		return PLAN_REPEATED;
 	if (step == 1)
 		return PLAN_GOES;
+	if (has_target(plan, channel))
+		return PLAN_TARGET;
 	if (!speaks(plan->conf, channel, plan->wires))
 		return PLAN_OTHER_WIRE;
-	return model_at(plan, channel, model_out) ? PLAN_GOES : PLAN_NO_MODEL;
+	return route_at(plan, channel, route_out) ? PLAN_GOES : PLAN_NO_MODEL;
 }
 
 /* Behind step `from`: the step of the next channel that this request may use, or 0. */
 static size_t
 find(const struct plan *plan, const enum breaker_answer *answers, size_t from,
-    struct span *model_out)
+    struct route *route_out)
 {
-	size_t steps = plan->conf->channels[plan->first.channel].nfallback + 1, channel;
+	size_t steps = plan->conf->channels[plan->first.channel].nfallback + 1;
 
 	for (size_t step = from + 1; step <= steps; step++)
-		if (plan_step(plan, answers, step, &channel, model_out) == PLAN_GOES)
+		if (plan_step(plan, answers, step, route_out) == PLAN_GOES)
 			return step;
 	return 0;
 }
@@ -88,53 +125,47 @@ find(const struct plan *plan, const enum breaker_answer *answers, size_t from,
 bool
 plan_next(struct plan *plan, const enum breaker_answer *answers)
 {
-	struct span model;
-	size_t step = find(plan, answers, plan->step, &model);
+	struct route route;
+	size_t step = find(plan, answers, plan->step, &route);
 
 	if (step == 0)
 		return false;
 	plan->step = step;
 	plan->visited++;
-	plan->channel = channel_at(plan->conf, plan->first.channel, step - 1);
-	plan->model = model;
+	go_to(plan, &route);
 	return true;
 }
 
-int64_t
-plan_max_output(const struct plan *plan)
+struct conf_target
+plan_target(const struct plan *plan)
 {
-	const struct conf_model *entry = plan->first.entry;
-
-	for (size_t i = 0; entry != NULL && i < entry->ntargets; i++)
-		if (entry->targets[i].channel == plan->channel &&
-		    text_equal(entry->targets[i].model, plan->model))
-			return entry->targets[i].max_output;
-	entry = conf_model(plan->conf, plan->model);
-	return entry == NULL ? 0 : entry->max_output;
+	if (plan->target != NULL)
+		return *plan->target;
+	return known_target(plan->conf, plan->entry, plan->channel, plan->model);
 }
 
 bool
 plan_more(const struct plan *plan, const enum breaker_answer *answers)
 {
-	struct span model;
+	struct route route;
 
-	return find(plan, answers, plan->step, &model) != 0;
+	return plan->spare || find(plan, answers, plan->step, &route) != 0;
 }
 
 void
 plan_back(struct plan *plan)
 {
 	plan->step = plan->conf->channels[plan->first.channel].nfallback + 1;
-	plan->channel = plan->first.channel;
-	plan->model = plan->first.model;
+	plan->spare = false;
+	go_to(plan, &plan->first);
 }
 
 bool
 plan_may_try(
     const struct plan *plan, const enum breaker_answer *answers, int64_t used, int64_t max_attempts)
 {
-	bool keeps_one =
-	    plan->channel == plan->first.channel && max_attempts > 1 && plan_more(plan, answers);
+	bool is_first = plan->visited <= 1 && plan->channel == plan->first.channel;
+	bool keeps_one = is_first && max_attempts > 1 && plan_more(plan, answers);
 
 	return used < max_attempts - (keeps_one ? 1 : 0);
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "chores.h"
 #include "judge.h"
+#include "page_models.h"
 #include "store/queue.h"
 #include "store/tally.h"
 
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #define ARENA_SLACK (16u << 20)
+#define ARENA_TURNS 16 /* bytes in memory for each of a kept conversation: its turns are small */
 
 void
 process_log(struct process *p, enum log_level level, const char *message, const char *why)
@@ -126,6 +128,15 @@ process_connect(struct process *p)
 	p->serve.degraded = chores_degraded(&p->serve, clock_wall());
 }
 
+static size_t
+arena_bytes(const struct conf *conf)
+{
+	size_t body = (size_t)conf->server.max_body_bytes;
+	size_t session = (size_t)conf->context.max_session_bytes;
+
+	return body * 4 + (session < body ? session : body) * ARENA_TURNS + ARENA_SLACK;
+}
+
 void
 process_open(struct process *p, struct worker_job *job)
 {
@@ -133,7 +144,7 @@ process_open(struct process *p, struct worker_job *job)
 	p->serve.up = upstream_new(job->trust);
 	p->serve.watch = &p->watch;
 	p->serve.log = job->log;
-	p->serve.arena = arena_new((size_t)job->conf->server.max_body_bytes * 4 + ARENA_SLACK);
+	p->serve.arena = arena_new(arena_bytes(job->conf));
 	buf_init(&p->serve.body, (size_t)job->conf->server.max_body_bytes);
 	if (getrandom(&p->serve.random, sizeof p->serve.random, 0) < 0 || p->serve.random == 0)
 		p->serve.random = (uint64_t)clock_wall().v << 16 | (uint64_t)getpid();
@@ -145,10 +156,12 @@ void
 process_close(struct process *p)
 {
 	upstream_free(&p->serve.up);
+	tokens_close(&p->serve.tokens);
 	pool_free(&p->pool);
 	slot_close(&p->slot);
 	env_close(&p->env);
 	buf_release(&p->serve.body);
+	page_models_forget(&p->serve);
 	arena_free(&p->serve.arena);
 	close(p->watch.signal_fd);
 }

@@ -128,14 +128,14 @@ bind_in(struct txn *txn, void *arg)
 }
 
 /* A conversation that is bound already stays where it is. */
-static void
-bind(struct serve_job *j)
+void
+recall_bind(struct serve_job *j)
 {
 	const struct walk *w = &j->walk;
 	const struct history *from = &j->recall.from;
 	struct bind b = {j, 0};
 
-	if (j->explain || w->session.key == NULL || !from->stored ||
+	if (!j->recall.found || j->explain || w->session.key == NULL || !from->stored ||
 	    !text_equal(w->channel->name, from->channel))
 		return;
 	while (b.account < w->channel->naccounts &&
@@ -168,34 +168,42 @@ recall_begin(struct serve_job *j)
 		    j, "invalid_request_error", "'previous_response_id' must be a string");
 	id = scan_string(j->s->arena, previous->raw);
 	j->convert.previous_id = id;
-	if (!find(j, id))
-		return false;
-	bind(j);
-	return true;
+	return find(j, id);
 }
 
 /* ---- the body ---- */
+
+static struct span
+body_for(struct serve_job *j, bool native, struct span channel)
+{
+	const struct recall *r = &j->recall;
+	struct arena *arena = j->s->arena;
+	struct span items = history_fit(arena, r->carried, native, channel);
+
+	return history_body(
+	    arena, &r->written, history_join(arena, items, history_own(arena, &r->written)));
+}
+
+struct span
+recall_whole(struct serve_job *j)
+{
+	struct recall *r = &j->recall;
+
+	if (r->found && r->plain.n == 0)
+		r->plain = body_for(j, false, SPAN(""));
+	return r->plain;
+}
 
 enum err
 recall_aim(struct serve_job *j, struct why *why)
 {
 	const struct conf_channel *channel = j->walk.channel;
 	bool native = channel->wire == WIRE_RESPONSES;
-	struct recall *r = &j->recall;
-	struct arena *arena = j->s->arena;
-	struct span body = r->plain;
 
-	if (!r->found)
+	if (!j->recall.found)
 		return ERR_OK;
-	if (native || body.n == 0) {
-		struct span items = history_fit(arena, r->carried, native, channel->name);
-
-		body = history_body(arena, &r->written,
-		    history_join(arena, items, history_own(arena, &r->written)));
-	}
-	if (!native)
-		r->plain = body;
-	return dialect_read(j->rq.endpoint->dialect, body, &j->rq.read, why);
+	return dialect_read(j->rq.endpoint->dialect,
+	    native ? body_for(j, true, channel->name) : recall_whole(j), &j->rq.read, why);
 }
 
 struct span
@@ -203,7 +211,11 @@ recall_native(struct serve_job *j, size_t account)
 {
 	const struct conf_channel *channel = j->walk.channel;
 	const struct history *from = &j->recall.from;
-	struct convert_target target = {.channel = channel, .model = j->walk.plan.model};
+	struct conf_target known = plan_target(&j->walk.plan);
+	struct convert_target target = {.channel = channel,
+	    .model = j->walk.plan.model,
+	    .defaults = known.defaults,
+	    .ndefaults = known.ndefaults};
 	struct request *written;
 	struct convert *convert;
 	struct why why;

@@ -5,8 +5,8 @@
  * its id goes up as it came; all others get the history before the new input.
  *
  * Kept      what ended well, unless the client said "store": false; in `book` (store/kept.h) for context.ttl, by
- *           context.max_session and context.max_total, of which no more than half of the store counts. It is there
- *           before the client sees the end of the answer.
+ *           context.max_session and context.max_total (keeping.h). It is there before the client sees the end of the
+ *           answer.
  * Source    SPEC.md 4.1, 13, 15; formats.md B.6, B.7; cases.md CONV-13, TOOL-14
  */
 #ifndef RECALL_H
@@ -30,10 +30,14 @@ struct recall {
 };
 
 /*
- * What the request refers to; the account that keeps it, too, is preferred from now on. False: it was answered, as there
- * is no such response of this client. Once the walk and `convert` have begun.
+ * What the request refers to. False: it was answered, as there is no such response of this client. Once the walk and
+ * `convert` have begun.
  */
 bool recall_begin(struct serve_job *j);
+/* At the walk's first place: the account that keeps it, too, is preferred from now on. */
+void recall_bind(struct serve_job *j);
+/* The body with all that it refers to, for hosts of other APIs; empty where it refers to nothing. */
+struct span recall_whole(struct serve_job *j);
 /* Before the request is aimed at the walk's present channel: the body with what that channel may have. */
 enum err recall_aim(struct serve_job *j, struct why *why) MUST_CHECK;
 /* The client's own bytes, for the account that keeps what they refer to; empty for all others. */

@@ -1,6 +1,6 @@
 #include "recall_store.h"
 
-#include "store/book.h"
+#include "keeping.h"
 
 /* One call in the store; its function may run again from the start. */
 struct recall_job {
@@ -16,14 +16,7 @@ struct recall_job {
 static struct kept_limits
 limits_of(struct serve *s, struct wall_ms now)
 {
-	struct kept_limits limits = {
-	    now, s->conf->context.ttl_ms, (uint64_t)s->conf->context.max_total_bytes};
-	struct env_size size;
-
-	/* hard facts must always find room beside them */
-	if (env_size(s->env, &size) == STORE_OK && limits.max_bytes > size.max_bytes / 2)
-		limits.max_bytes = size.max_bytes / 2;
-	return limits;
+	return (struct kept_limits){now, s->conf->context.ttl_ms, keeping_bytes(s)};
 }
 
 static struct recall_job
@@ -77,37 +70,6 @@ sweep_in(struct txn *txn, void *arg)
 	return kept_sweep(txn, &job->limits, job->most, &job->removed);
 }
 
-/* There is no `book` before the first save, which also makes a damaged one anew: then ask once more. */
-static bool
-is_made(struct serve *s, enum store_rc rc, bool missing, struct wall_ms now)
-{
-	struct book_report report;
-
-	if (rc == STORE_BAD)
-		log_fields(s->log, LOG_LEVEL_ERROR, now,
-		    "the responses that are kept cannot be read: they are given up",
-		    LOG_Z("why", env_error(s->env)));
-	return (rc == STORE_BAD || missing) && book_save(s->env, &report) == STORE_OK;
-}
-
-static enum store_rc
-look(struct serve *s, env_fn *fn, struct recall_job *job)
-{
-	enum store_rc rc = env_book_view(s->env, fn, job);
-
-	return is_made(s, rc, false, job->limits.now) ? env_book_view(s->env, fn, job) : rc;
-}
-
-static enum store_rc
-change(struct serve *s, env_fn *fn, struct recall_job *job, bool make)
-{
-	enum store_rc rc = env_book_update(s->env, fn, job);
-
-	return is_made(s, rc, make && rc == STORE_NONE, job->limits.now)
-	           ? env_book_update(s->env, fn, job)
-	           : rc;
-}
-
 enum store_rc
 recall_store_get(const struct recall_store *at, struct arena *arena, struct span *text_out)
 {
@@ -115,7 +77,7 @@ recall_store_get(const struct recall_store *at, struct arena *arena, struct span
 	enum store_rc rc;
 
 	job.arena = arena;
-	rc = look(at->s, get_in, &job);
+	rc = keeping_view(at->s, get_in, &job, at->now);
 	if (rc == STORE_OK)
 		*text_out = (struct span){job.copy, job.n};
 	return rc;
@@ -138,7 +100,7 @@ recall_store_put(const struct recall_store *at, struct span text)
 	enum store_rc rc;
 
 	job.text = (struct env_bytes){text.p, text.n};
-	rc = change(at->s, put_in, &job, true);
+	rc = keeping_add(at->s, put_in, &job, at->now);
 	if (rc == STORE_FULL && text.n < job.limits.max_bytes / 2) {
 		rc = make_room(at->s, &job);
 		if (rc == STORE_OK)
@@ -152,7 +114,7 @@ recall_store_del(const struct recall_store *at)
 {
 	struct recall_job job = job_of(at);
 
-	return change(at->s, del_in, &job, false);
+	return keeping_change(at->s, del_in, &job, at->now);
 }
 
 bool

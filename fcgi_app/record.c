@@ -50,8 +50,7 @@ record_request(struct log *log, const struct record *record, const struct reques
 		return;
 	attempts = arena_buf(respond->arena, 8192);
 	attempts_json(record, attempts);
-	log_fields(log, LOG_LEVEL_INFO, wall, "request", LOG_TEXT("id", rq->id),
-	    LOG_TEXT("client", rq->client),
+	const struct log_field fields[] = {LOG_TEXT("id", rq->id), LOG_TEXT("client", rq->client),
 	    LOG_Z("session", record->session == NULL ? "" : record->session),
 	    LOG_TEXT("method", rq->method), LOG_Z("path", rq->path),
 	    LOG_NUMBER("status", respond->gone && respond->status == 0 ? 499 : respond->status),
@@ -61,11 +60,14 @@ record_request(struct log *log, const struct record *record, const struct reques
 	    LOG_JSON("attempts", buf_text(attempts)), LOG_NUMBER("stream", rq->stream),
 	    LOG_NUMBER("bytes_in", (int64_t)rq->read.body.n + rq->swallowed),
 	    LOG_NUMBER("bytes_out", (int64_t)respond->bytes),
+	    LOG_NUMBER("estimated_tokens", record->estimated_tokens),
 	    LOG_NUMBER("prompt_tokens", record->usage.prompt),
 	    LOG_NUMBER("completion_tokens", record->usage.completion),
 	    LOG_NUMBER("cached_tokens", record->usage.cached),
 	    LOG_NUMBER("estimated", record->usage.estimated), LOG_NUMBER("first_byte_ms", first),
-	    LOG_NUMBER("ms", now.v - record->arrived.v));
+	    LOG_NUMBER("ms", now.v - record->arrived.v), LOG_Z("purpose", record->purpose)};
+	log_write(log, LOG_LEVEL_INFO, wall, "request", fields,
+	    NELEM(fields) - (record->purpose == NULL));
 }
 
 void
@@ -76,9 +78,13 @@ record_event(struct log *log, const struct journal_row *event, struct span reque
 	    [JOURNAL_ALERT] = LOG_LEVEL_ERROR};
 	char message[256];
 
-	snprintf(message, sizeof message, "account [%s/%s] %s%s%s: %s", event->channel,
-	    event->account, event->model, event->model[0] == '\0' ? "" : " ", event->to,
-	    event->cause);
+	if (event->account[0] == '\0')
+		snprintf(message, sizeof message, "model [%s/%s] %s: %s", event->channel,
+		    event->model, event->to, event->cause);
+	else
+		snprintf(message, sizeof message, "account [%s/%s] %s%s%s: %s", event->channel,
+		    event->account, event->model, event->model[0] == '\0' ? "" : " ", event->to,
+		    event->cause);
 	log_fields(log, levels[event->level], (struct wall_ms){event->at_ms}, message,
 	    LOG_TEXT("id", request_id), LOG_Z("from", event->from), LOG_Z("to", event->to),
 	    LOG_Z("cause", event->cause), LOG_Z("rule", event->rule),

@@ -18,6 +18,8 @@ struct record {
 	struct mono_ms arrived;
 	const char *session; /* brief hash, or NULL */
 	const char *outcome; /* "ok", "client", "cancelled", a code of our own */
+	const char
+	    *purpose; /* of a question of our own (ask.h): "summary", "classify"; else NULL */
 	unsigned n;
 	struct record_attempt {
 		struct span channel, account;
@@ -26,6 +28,7 @@ struct record {
 	} attempts[RECORD_ATTEMPTS_MAX];
 	struct mono_ms first_byte; /* of the last attempt */
 	struct dialect_usage usage;
+	int64_t estimated_tokens; /* of the prompt, by our own count; 0 = not counted */
 };
 
 void record_attempt(struct record *record, const struct conf_channel *channel,

@@ -58,8 +58,8 @@ find_model(struct serve_job *j)
 
 	if (j->rq.model.n > 0)
 		return true;
-	if (conf_model(conf, SPAN("auto")) != NULL) {
-		j->rq.model = SPAN("auto");
+	if (conf_model(conf, SPAN(ROUTE_AUTO)) != NULL || route_is_auto(conf, SPAN(ROUTE_AUTO))) {
+		j->rq.model = SPAN(ROUTE_AUTO);
 		return true;
 	}
 	if (conf->nmodels > 0) {
@@ -79,7 +79,10 @@ run_job_begin(struct serve_job *j)
 		return true;
 	if (j->rq.read.task_type.type == SCAN_STRING)
 		j->rq.read.metadata_task_type = j->rq.read.task_type;
-	return find_session(j) && find_model(j);
+	if (!find_session(j) || !find_model(j))
+		return false;
+	context_wish(j, j->rq.session);
+	return true;
 }
 
 bool

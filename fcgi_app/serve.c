@@ -8,7 +8,7 @@
 #include "front.h"
 #include "page.h"
 #include "run_job.h"
-#include "session.h"
+#include "serve_aim.h"
 
 #include <stdlib.h>
 
@@ -24,74 +24,11 @@ enum round {
 
 enum queue_end { QUEUE_LOOKS, QUEUE_LEAVES };
 
-struct chain_look {
-	struct serve_job *j;
-	struct wall_ms now;
-};
-
-static enum store_rc
-read_answers(struct txn *txn, void *arg)
-{
-	struct chain_look *look = arg;
-	const struct pool *pool = look->j->s->pool;
-	struct walk *w = &look->j->walk;
-	enum store_rc rc = pick_chain(txn, pool, w->plan.first.channel, look->now, w->answers);
-
-	if (rc == STORE_OK && w->plan.channel != w->plan.first.channel)
-		rc = pick_chain(txn, pool, w->plan.channel, look->now, w->answers);
-	return rc;
-}
-
-/* Only channels with a fallback list pay for this. */
-static void
-look_at_chain(struct serve_job *j)
-{
-	struct chain_look look = {j, clock_wall()};
-	struct walk *w = &j->walk;
-
-	if (j->s->conf->channels[w->plan.first.channel].nfallback == 0)
-		return;
-	if (env_view(j->s->env, read_answers, &look) != STORE_OK)
-		log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(),
-		    "the fallback channels could not be looked at", LOG_TEXT("id", j->rq.id),
-		    LOG_Z("why", env_error(j->s->env)));
-	walk_aim(w);
-}
-
-/* Put the request into the API of the walk's present channel. */
-static enum err
-aim(struct serve_job *j, struct why *why)
-{
-	const struct walk *w = &j->walk;
-	struct convert_target target = {
-	    .channel = w->channel,
-	    .model = w->plan.model,
-	    .max_output = plan_max_output(&w->plan),
-	};
-	enum err err = recall_aim(j, why);
-
-	return err == ERR_OK ? convert_aim(&j->convert, &target, why) : err;
-}
-
-/* Channels whose API cannot say what this request asks for are passed over. */
-static bool
-next_channel(struct serve_job *j)
-{
-	struct why why;
-
-	while (walk_next_channel(&j->walk, j->s->arena)) {
-		if (aim(j, &why) == ERR_OK)
-			return true;
-		if (j->convert.state == CONVERT_UNREADABLE)
-			j->walk.plan.wires &= ROUTE_WIRE(j->rq.endpoint->wire);
-	}
-	return false;
-}
-
 static bool
 nobody_waits(const struct serve_job *j)
 {
-	return j->s->watch->client_gone || j->s->watch->stopping;
+	return j->s->watch->client_gone || j->s->watch->stopping ||
+	       watch_is_late(j->s->watch, clock_mono());
 }
 
 /* Until woken, until it is time to look again, or until the time is up. */
@@ -112,6 +49,14 @@ wait_turn(struct serve_job *j, uint32_t mark, struct mono_ms until)
 	return now.v < until.v ? QUEUE_LOOKS : QUEUE_LEAVES;
 }
 
+static struct mono_ms
+within_deadline(const struct serve_job *j, struct mono_ms until)
+{
+	struct mono_ms now = clock_mono();
+
+	return (struct mono_ms){now.v + watch_within(j->s->watch, until.v - now.v, now)};
+}
+
 /* Stand in the queue until woken, or for as long as pool.queue_timeout allows. */
 static enum round
 stand_in_queue(struct serve_job *j, uint32_t mark, struct why *why)
@@ -120,7 +65,7 @@ stand_in_queue(struct serve_job *j, uint32_t mark, struct why *why)
 
 	if (w->queue_until.v == 0)
 		w->queue_until.v = clock_mono().v + w->channel->policy.pool.queue_timeout_ms;
-	if (wait_turn(j, mark, w->queue_until) == QUEUE_LOOKS)
+	if (wait_turn(j, mark, within_deadline(j, w->queue_until)) == QUEUE_LOOKS)
 		return ROUND_AGAIN;
 	if (pick_leave(j->s->env, j->s->slot, &w->wish, why) != ERR_OK)
 		return ROUND_STORE;
@@ -128,10 +73,10 @@ stand_in_queue(struct serve_job *j, uint32_t mark, struct why *why)
 	w->reason.result = PICK_FULL;
 	if (j->s->watch->client_gone)
 		return ROUND_GONE;
-	return !j->s->watch->stopping && next_channel(j) ? ROUND_AGAIN : ROUND_GIVE_UP;
+	return !j->s->watch->stopping && serve_aim_next(j) ? ROUND_AGAIN : ROUND_GIVE_UP;
 }
 
-/* A failed attempt: this channel once more, the next one, or none. */
+/* A failed attempt: this place once more, the next one, or none. */
 static enum round
 after_failure(struct serve_job *j, const struct pick_lease *lease)
 {
@@ -141,9 +86,10 @@ after_failure(struct serve_job *j, const struct pick_lease *lease)
 	if (verdict_table[w->outcome.finding.verdict].next == NEXT_NEVER ||
 	    (next == WALK_STOP && w->unexplained >= 2))
 		return ROUND_GIVE_UP;
-	if (next == WALK_STOP || lease->kind == SLOT_PERMIT ||
+	serve_aim_peek(j);
+	if (next == WALK_STOP || lease->kind == SLOT_PERMIT || w->trial ||
 	    !plan_may_try(&w->plan, w->answers, w->attempts, w->max_attempts))
-		return next_channel(j) ? ROUND_AGAIN : ROUND_GIVE_UP;
+		return serve_aim_next(j) ? ROUND_AGAIN : ROUND_GIVE_UP;
 	if (next == WALK_WAIT)
 		watch_sleep(j->s->watch, walk_backoff_ms(w, serve_job_random(j->s)), clock_mono);
 	return ROUND_AGAIN;
@@ -170,7 +116,7 @@ after_refusal(struct serve_job *j)
 
 	w->exhausted = true;
 	walk_note_reason(w);
-	return next_channel(j) ? ROUND_AGAIN : ROUND_GIVE_UP;
+	return serve_aim_next(j) ? ROUND_AGAIN : ROUND_GIVE_UP;
 }
 
 static void
@@ -190,11 +136,12 @@ one_round(struct serve_job *j, struct why *why)
 	uint32_t mark = queue_mark(j->s->env, j->s->slot);
 	struct pick_lease lease;
 
-	if (j->s->watch->client_gone)
+	if (j->s->watch->client_gone || watch_is_late(j->s->watch, clock_mono()))
 		return ROUND_GONE;
-	look_at_chain(j);
+	serve_aim_look(j);
 	w->wish.random = serve_job_random(j->s);
-	w->wish.may_queue = w->channel->policy.pool.queue_timeout_ms > 0 && !j->s->watch->stopping;
+	w->wish.may_queue = w->channel->policy.pool.queue_timeout_ms > 0 &&
+	                    !j->s->watch->stopping && !walk_has_spare(w);
 	if (pick_take(j->s->env, j->s->slot, &w->wish, clock_wall(), &lease, &w->reason, why) !=
 	    ERR_OK)
 		return ROUND_STORE;
@@ -207,64 +154,6 @@ one_round(struct serve_job *j, struct why *why)
 	note_session(w);
 	attempt_run(j, &lease);
 	return after_attempt(j, &lease);
-}
-
-static struct span
-realm_of(const struct serve_job *j, const struct route *route)
-{
-	struct span realm =
-	    exchange_param(j->x, "SLUICE_REALM"); /* the web server's word is final */
-
-	if (realm.n == 0)
-		realm = exchange_param(j->x, "HTTP_X_SLUICE_REALM");
-	return realm.n == 0 && route->entry != NULL ? route->entry->realm : realm;
-}
-
-/* Tokens that the request may take, for quotas: what it says, and a guess of its prompt. */
-static uint64_t
-estimate_tokens(const struct request *rq)
-{
-	int64_t most = 0;
-
-	if (!scan_i64(&rq->read.max_completion_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&rq->read.max_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&rq->read.max_output_tokens, 0, INT32_MAX, &most))
-		most = 0;
-	return (uint64_t)(most + dialect_guess_tokens(rq->read.body.n));
-}
-
-/* Who can serve it: conversations are converted, all else goes to its own API. */
-static unsigned
-own_wires(const struct serve_job *j)
-{
-	return j->rq.endpoint->converts ? ROUTE_WIRES_ALL : ROUTE_WIRE(j->rq.endpoint->wire);
-}
-
-/* Where it may begin: tokens are counted for any. */
-static unsigned
-wires_of(const struct serve_job *j)
-{
-	return j->rq.endpoint->dialect == &dialect_count_tokens ? ROUTE_WIRES_ALL : own_wires(j);
-}
-
-static void
-begin_walk(struct serve_job *j, const struct route *route)
-{
-	struct session_source source = {j->s->conf, j->x, &j->rq.read, j->rq.client};
-	struct session_key *key = arena_alloc(j->s->arena, sizeof *key);
-	struct walk *w = &j->walk;
-
-	walk_begin(w, j->s->pool, route, own_wires(j), j->s->arena);
-	convert_begin(&j->convert, j->s->arena, &j->rq, clock_wall().v / 1000);
-	w->wish.realm = realm_of(j, route);
-	w->wish.tokens = estimate_tokens(&j->rq);
-	if (j->s->conf->sticky.enabled && j->s->has_secret) {
-		if (!run_job_session(j, key))
-			session_key(&j->s->secret, &source, j->s->arena, key);
-		if (key->kind != SESSION_NONE)
-			w->wish.session = w->session.key = key->hash;
-		j->record.session = key->brief;
-	}
 }
 
 /* A session whose account is lost and whom nobody served is free again. */
@@ -286,6 +175,7 @@ finish(struct serve_job *j, enum round round, const struct why *why)
 	case ROUND_AGAIN:
 	case ROUND_SERVED:
 		recall_keep_plain(j);
+		context_keep(j);
 		answer_deliver(j);
 		break;
 	case ROUND_GONE:
@@ -305,24 +195,14 @@ static void
 forward(struct serve_job *j)
 {
 	struct why why = {""};
-	struct route route;
 	enum round round;
 
-	if (!run_job_begin(j))
+	if (!run_job_begin(j) || !serve_aim_begin(j) || !context_begin(j) || !recall_begin(j) ||
+	    !serve_aim_first(j) || count_here(j, clock_mono()))
 		return;
-	if (!route_find(j->s->conf, j->rq.model, wires_of(j), &route)) {
-		answer_refuse(j, 404, "model_not_found",
-		    arena_print(j->s->arena, "no channel serves the model '%.*s'",
-		        (int)(j->rq.model.n < 128 ? j->rq.model.n : 128), j->rq.model.p));
+	recall_bind(j);
+	if (!serve_aim_body(j))
 		return;
-	}
-	begin_walk(j, &route);
-	if (count_here(j, clock_mono()) || !recall_begin(j))
-		return;
-	if (aim(j, &why) != ERR_OK) {
-		answer_refuse(j, 400, "invalid_request_error", why.text);
-		return;
-	}
 	if (j->explain) {
 		answer_explain(j);
 		return;
@@ -331,6 +211,12 @@ forward(struct serve_job *j)
 		round = one_round(j, &why);
 	while (round == ROUND_AGAIN);
 	finish(j, round, &why);
+}
+
+void
+serve_job_run(struct serve_job *j)
+{
+	forward(j);
 }
 
 static void
@@ -409,6 +295,8 @@ serve_exchange(struct serve *s, struct exchange *x)
 		else
 			page_serve(s, &j.rq, &j.respond);
 	}
+	context_end(&j);
+	count_for_log(&j);
 	record_request(s->log, &j.record, &j.rq, &j.respond, clock_wall(), clock_mono());
 	watch_begin(s->watch, -1);
 	buf_shrink(&s->body, BODY_KEEP_BYTES);

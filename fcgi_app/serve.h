@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "board.h"
+#include "dialect/tokens.h"
 #include "exchange.h"
 #include "pool.h"
 #include "session.h"
@@ -18,6 +19,8 @@
 
 #define SERVE_HARD_MAX 16
 #define SERVE_UNCOUNTED_MAX 16
+#define SERVE_MODELS_MAX 4
+#define SERVE_REALM_MAX 65
 
 /* What a process needs to serve; one per worker, the same for all its requests. */
 struct serve {
@@ -36,9 +39,11 @@ struct serve {
 	    hard[SERVE_HARD_MAX]; /* ... of these accounts, besides what is of channels */
 	unsigned nhard;           /* may be more than there is room for */
 	bool unreleased; /* a settled lease still stands in the store: tried again every second */
-	struct arena *arena; /* of the running request */
-	struct buf body;     /* kept between requests while it is small */
-	uint64_t random;     /* state of the generator */
+	struct arena *arena;   /* of the running request */
+	struct buf body;       /* kept between requests while it is small */
+	uint64_t random;       /* state of the generator */
+	struct tokens *tokens; /* once it was sought (tokenizer.h); NULL = all is estimated */
+	bool tokens_sought;
 	/* of errands (errand.h): where requests wait, -1 = nowhere; since when we are away from it */
 	int listen_fd;
 	struct mono_ms away_since;
@@ -51,7 +56,18 @@ struct serve {
 		struct mono_ms until;
 	} uncounted[SERVE_UNCOUNTED_MAX];
 	unsigned nuncounted; /* noted in all: the oldest gives way */
-	int alert_pid;       /* a command of alerts.command that still runs (alert.h), 0 = none */
+	/* /v1/models as it was told lately, by shape and realm (page_models.h) */
+	struct serve_models {
+		struct buf text; /* no room yet: nothing was */
+		char realm[SERVE_REALM_MAX];
+		bool anthropic;
+		uint64_t generation, newest; /* of the configuration; transaction of the store */
+		struct wall_ms at;
+	} models[SERVE_MODELS_MAX];
+	unsigned nmodels; /* kept in all: the oldest gives way */
+	struct mono_ms classifier_rests; /* it was late: not asked until then (task_of.h) */
+	struct mono_ms notes_from; /* no summary is asked for before: the last one failed */
+	int alert_pid;    /* a command of alerts.command that still runs (alert.h), 0 = none */
 	struct mono_ms alert_until; /* ... and is ended then */
 	uint64_t generation;        /* of the configuration */
 	struct wall_ms loaded_at;

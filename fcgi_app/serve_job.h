@@ -4,12 +4,14 @@
 #ifndef SERVE_JOB_H
 #define SERVE_JOB_H
 
+#include "context.h"
 #include "convert.h"
 #include "recall.h"
 #include "record.h"
 #include "request.h"
 #include "serve.h"
 #include "walk.h"
+#include "weigh.h"
 
 struct serve_job {
 	struct serve *s;
@@ -20,8 +22,16 @@ struct serve_job {
 	struct walk walk;
 	struct convert convert; /* aimed at the walk's present channel */
 	struct recall recall;   /* of responses: the conversation that it goes on with */
+	struct context context; /* that we keep, and what is trimmed */
+	struct span task;       /* what kind of work it is; "" = not known */
+	struct weigh weigh;     /* how large its prompt is */
+	const int64_t *prompts; /* tokens as each target's model counts them; NULL: not counted */
 	bool explain;           /* an admin asks what would happen: nothing is to happen */
+	bool aside; /* a question of our own (ask.h) inside another request: it asks none itself */
 };
+
+/* From the route on, of a job whose request is read: until the client has its answer. */
+void serve_job_run(struct serve_job *j);
 
 /* xorshift64*: spreads picks and back-offs, guards nothing. */
 static inline uint64_t

@@ -211,6 +211,22 @@ heed_ratio(struct settle_job *job)
 		    &job->change);
 }
 
+/* A counted failure of the account. */
+static void
+count_against(struct settle_job *job, const struct health_policy *policy)
+{
+	enum verdict verdict = job->outcome->finding->verdict;
+	bool network = verdict == VERDICT_NETWORK || verdict == VERDICT_AUTH_FAILED;
+	struct health_time time = job->time;
+
+	/* a probe made while resting never escalates: it is part of the incident it probes */
+	if (job->lease->kind == SLOT_PROBE)
+		time.taken = job->row.failed_txn;
+	health_failure(&job->row, &time, policy, network, &job->change);
+	account_window_add(&job->stat, true);
+	heed_ratio(job);
+}
+
 static void
 count_failure(struct settle_job *job, const struct verdict_row *row)
 {
@@ -218,19 +234,10 @@ count_failure(struct settle_job *job, const struct verdict_row *row)
 	const struct health_policy *policy = &job->pool->channels[job->lease->channel].health;
 
 	note_failure(job, row);
-	if (row->counts) {
-		bool network = verdict == VERDICT_NETWORK || verdict == VERDICT_AUTH_FAILED;
-		struct health_time time = job->time;
-
-		/* a probe made while resting never escalates: it is part of the incident it probes */
-		if (job->lease->kind == SLOT_PROBE)
-			time.taken = job->row.failed_txn;
-		health_failure(&job->row, &time, policy, network, &job->change);
-		account_window_add(&job->stat, true);
-		heed_ratio(job);
-	} else if (row->error) {
+	if (row->counts && !job->alone)
+		count_against(job, policy);
+	else if (row->error)
 		job->row.errors++;
-	}
 	if (verdict == VERDICT_SESSION_DEAD && job->change.new_incident)
 		health_session_dead(&job->row, policy, &job->change);
 	if (verdict == VERDICT_AUTH_FAILED && job->change.new_incident)
@@ -277,7 +284,7 @@ apply_failure(struct txn *txn, struct settle_job *job)
 	count_failure(job, row);
 	rest = rest_after(finding->verdict, finding->status, &finding->reset,
 	    &settle_channel(job)->policy, job->row.soft_streak, job->now);
-	if (rest.rests && row->rest == REST_MODEL) {
+	if (rest.rests && (row->rest == REST_MODEL || (job->alone && row->counts))) {
 		rc = rest_model(txn, job, &rest);
 	} else if (rest.rests) {
 		struct health_rest account_rest = {
@@ -347,6 +354,9 @@ settle_in(struct txn *txn, void *arg)
 	note_pick(job);
 	job->stat.calls++;
 	count_usage(job);
+	rc = settle_target(txn, job);
+	if (rc != STORE_OK)
+		return rc;
 	rc = job->outcome->finding->verdict == VERDICT_OK ? apply_success(txn, job)
 	                                                  : apply_failure(txn, job);
 	if (rc == STORE_OK)
@@ -383,6 +393,7 @@ settle_lease(struct env *env, const struct slot *slot, const struct pool *pool,
 
 	if (!lease->taken || lease->settled)
 		die("a lease was settled twice");
+	job.charge = settle_charge(&job);
 	rc = env_update(env, outcome->aside ? aside_in : settle_in, &job);
 	lease->settled = true;
 	report_out->n = 0;

@@ -4,6 +4,11 @@
  *
  * A lease is settled once; a second time is a broken program and ends it.
  *
+ * Models    what answers of a model did is kept of (channel, model), too (store/target.h). A server or network failure of a
+ *           model that fails alone, while another one of the channel succeeds, is an error of the account and no more:
+ *           neither fails nor consecutive failures, breaker, or its window; a stated time is that model's on the account.
+ *           The channel's windows count it as ever.
+ *
  * Errors    ERR_STORE: nothing was written; the lease still stands and settle_release() takes it away
  * Source    SPEC.md sections 5, 6, 8
  */
@@ -25,6 +30,9 @@ struct settle_outcome {
 	int64_t first_content_ms;               /* -1 = there was none */
 	bool sent;                              /* the request reached the upstream */
 	bool aside; /* a question that is no work: the lease is given back, and nothing is learnt */
+	bool target; /* an answer of a model: chat, messages, responses */
+	uint64_t
+	    estimated; /* tokens of the prompt as we counted them, uncorrected; 0 = nobody did */
 	const struct settle_session *session; /* NULL = none */
 };
 

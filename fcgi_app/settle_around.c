@@ -1,4 +1,3 @@
-#include "charge.h"
 #include "settle_job.h"
 
 #include <stdio.h>
@@ -118,8 +117,8 @@ quota_event(struct settle_job *job)
 static const struct dialect_usage none = {
     .prompt = -1, .completion = -1, .cached = -1, .cache_write = -1, .reasoning = -1, .total = -1};
 
-static enum store_rc
-charge(struct txn *txn, struct settle_job *job)
+struct charge
+settle_charge(const struct settle_job *job)
 {
 	const struct dialect_usage *usage = job->outcome->usage;
 	struct charge c = {
@@ -132,7 +131,15 @@ charge(struct txn *txn, struct settle_job *job)
 	    .sent = job->outcome->sent,
 	    .now = job->now,
 	};
-	enum store_rc rc = charge_apply(txn, &c, &job->quota_crossed);
+
+	c.cost_micros = charge_known(&c);
+	return c;
+}
+
+static enum store_rc
+charge(struct txn *txn, struct settle_job *job)
+{
+	enum store_rc rc = charge_apply(txn, &job->charge, &job->quota_crossed);
 
 	quota_event(job);
 	return rc;

@@ -4,6 +4,7 @@
 #ifndef SETTLE_JOB_H
 #define SETTLE_JOB_H
 
+#include "charge.h"
 #include "settle.h"
 
 struct settle_job {
@@ -18,6 +19,8 @@ struct settle_job {
 	struct account_row row;
 	struct account_stat stat;
 	struct health_change change;
+	struct charge charge;
+	bool alone; /* the model fails, but others of the channel succeed */
 	unsigned quota_crossed;
 	struct queue_wake wake;
 };
@@ -32,6 +35,10 @@ struct journal_row *settle_event(
 void settle_event_states(
     struct journal_row *event, const char *from, const char *to, int64_t old_ms, int64_t new_ms);
 
+/* What the attempt cost and whom it is booked on. Pure. */
+struct charge settle_charge(const struct settle_job *job);
+/* How the model did on the channel; says whether it fails alone, which the account's row must know. */
+enum store_rc settle_target(struct txn *txn, struct settle_job *job);
 /* All that is not the account's own row: ledger and quotas, the channel's breaker, the session, the queue. */
 enum store_rc settle_around(struct txn *txn, struct settle_job *job);
 /* Of it only what the lease held. */

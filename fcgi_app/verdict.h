@@ -56,6 +56,7 @@ struct verdict_row {
 	bool rate_limited;     /* rate_limited+1 */
 	bool channel_counts;   /* a failure in the channel's error rate */
 	bool channel_requests; /* a request in the channel's window */
+	bool target_counts;    /* a failure of the model on the channel (store/target.h) */
 	int status; /* for the client when all attempts are used up; 0 = the upstream's own */
 };
 

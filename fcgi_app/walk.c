@@ -1,17 +1,118 @@
 #include "walk.h"
 
+#include "store/key.h"
+
+#include <string.h>
+
 #define FAR_AWAY_S 60 /* beyond it SDKs must not sleep for the stated time: SPEC.md section 4.4 */
+
+static uint64_t
+identity_of(const struct conf *conf, const struct route *route)
+{
+	struct span channel = conf->channels[route->channel].name;
+
+	return key_hash(key_hash(0, channel.p, channel.n), route->model.p, route->model.n);
+}
+
+static bool
+is_for_any_task(const struct route *route)
+{
+	return route->target == NULL || route->target->tasks.n == 0;
+}
+
+/* Tasks are no reason to serve nobody. */
+static void
+judge_tasks(struct walk *w, struct span task)
+{
+	const struct plan *plan = &w->plan;
+	bool fits = false;
+
+	for (size_t i = 0; i < plan->ntargets && task.n > 0; i++) {
+		const struct route *route = &plan->targets[i];
+		struct elect_candidate *c = &w->candidates[i];
+
+		c->lists_task = !is_for_any_task(route) && route_lists(&route->target->tasks, task);
+		fits |= c->out == ELECT_IN && (is_for_any_task(route) || c->lists_task);
+	}
+	for (size_t i = 0; i < plan->ntargets && fits; i++) {
+		struct elect_candidate *c = &w->candidates[i];
+
+		if (c->out == ELECT_IN && !is_for_any_task(&plan->targets[i]) && !c->lists_task)
+			c->out = ELECT_TASK;
+	}
+}
+
+static void
+begin_candidates(struct walk *w, struct span task, struct arena *arena)
+{
+	const struct plan *plan = &w->plan;
+
+	w->candidates = arena_alloc(arena, plan->ntargets * sizeof *w->candidates);
+	w->facts = arena_alloc(arena, plan->ntargets * sizeof *w->facts);
+	for (size_t i = 0; i < plan->ntargets; i++)
+		w->candidates[i] = (struct elect_candidate){
+		    .identity = identity_of(plan->conf, &plan->targets[i]),
+		    .weight = plan->targets[i].target == NULL ? 1 : plan->targets[i].target->weight,
+		    .success_ppm = ELECT_RATE_ONE,
+		};
+	walk_judge_wires(w);
+	judge_tasks(w, task);
+}
+
+void
+walk_judge_wires(struct walk *w)
+{
+	const struct plan *plan = &w->plan;
+
+	for (size_t i = 0; i < plan->ntargets; i++) {
+		unsigned wire = ROUTE_WIRE(plan->conf->channels[plan->targets[i].channel].wire);
+
+		if ((wire & plan->wires) == 0)
+			w->candidates[i].out = ELECT_WIRE;
+	}
+}
+
+/* An account on which a model failed may serve another one, if the failure need not be the account's own. */
+static void
+wish_tried(const struct walk *w, const struct route *place, struct pick_wish *wish)
+{
+	wish->ntried = 0;
+	for (unsigned i = 0; i < w->nasked; i++) {
+		const struct walk_asked *asked = &w->asked[i];
+
+		if (asked->of_model && asked->channel == place->channel &&
+		    !text_equal(asked->model, place->model))
+			continue;
+		wish->tried[wish->ntried].channel = asked->channel;
+		wish->tried[wish->ntried++].account = asked->account;
+	}
+}
+
+static void
+wish_for(
+    const struct walk *w, const struct route *place, struct arena *arena, struct pick_wish *wish)
+{
+	wish->channel = place->channel;
+	wish->model = arena_z(arena, place->model);
+	wish->realm = w->realm;
+	if (w->realm.n == 0 && place->entry != NULL)
+		wish->realm = place->entry->realm;
+	wish->insist = PICK_ANY;
+	wish_tried(w, place, wish);
+}
 
 /* Where the plan stands now is where the next pick looks. */
 static void
-use_channel(struct walk *w, struct arena *arena)
+use_place(struct walk *w, struct arena *arena)
 {
+	const struct route place = {
+	    .channel = w->plan.channel, .model = w->plan.model, .entry = w->plan.entry};
+
+	wish_for(w, &place, arena, &w->wish);
 	w->channel = &w->plan.conf->channels[w->plan.channel];
-	w->wish.channel = w->plan.channel;
-	w->wish.model = arena_z(arena, w->plan.model);
-	w->wish.insist = PICK_ANY;
 	w->overloaded = w->unexplained = 0;
 	w->asked_again = false;
+	w->trial = false;
 	w->queue_until.v = 0;
 	w->session.channel = w->plan.channel;
 	w->session.ours = false;
@@ -19,22 +120,111 @@ use_channel(struct walk *w, struct arena *arena)
 }
 
 void
-walk_begin(struct walk *w, const struct pool *pool, const struct route *route, unsigned wires,
-    struct arena *arena)
+walk_begin(
+    struct walk *w, const struct pool *pool, const struct walk_start *start, struct arena *arena)
 {
-	plan_begin(&w->plan, pool->conf, route, wires);
+	const struct route_list *list = start->list;
+
 	w->answers = arena_alloc(arena, (pool->conf->nchannels + 1) * sizeof *w->answers);
-	w->max_attempts = pool->conf->channels[route->channel].policy.upstream.max_attempts;
+	w->max_attempts = pool->conf->channels[list->at[0].channel].policy.upstream.max_attempts;
 	w->wish.pool = pool;
-	if (!plan_next(&w->plan, w->answers))
-		die("a route leads to no channel");
-	use_channel(w, arena);
+	w->realm = start->realm;
+	w->strategy = list->strategy;
+	if (list->n > 1 || list->at[0].target != NULL) {
+		plan_begin_targets(&w->plan, pool->conf, list, start->wires);
+		begin_candidates(w, start->task, arena);
+	} else {
+		plan_begin(&w->plan, pool->conf, &list->at[0], start->wires);
+		if (!plan_next(&w->plan, w->answers))
+			die("a route leads to no channel");
+	}
+	use_place(w, arena);
+}
+
+void
+walk_part(struct walk *w, struct arena *arena)
+{
+	size_t n = w->plan.ntargets;
+	struct elect_candidate *candidates;
+
+	if (w->candidates == NULL)
+		return;
+	candidates = arena_alloc(arena, n * sizeof *candidates);
+	for (size_t i = 0; i < n; i++)
+		candidates[i] = w->candidates[i];
+	w->candidates = candidates;
+	w->facts = arena_alloc(arena, n * sizeof *w->facts);
+}
+
+static uint64_t
+session_draw(const uint8_t *key)
+{
+	uint64_t draw;
+
+	memcpy(&draw, key, sizeof draw);
+	return draw;
+}
+
+struct elect_rule
+walk_rule(const struct walk *w, uint64_t draw)
+{
+	const struct conf *conf = w->plan.conf;
+	const uint8_t *session = w->session.key;
+
+	return (struct elect_rule){
+	    .strategy = w->has_outcome ? conf->routing.fallback : w->strategy,
+	    .fallback = conf->routing.fallback,
+	    .min_success_ppm = (uint32_t)(conf->routing.min_success_rate * ELECT_RATE_ONE + 0.5),
+	    .draw = session != NULL ? session_draw(session) : draw,
+	    .by_session = session != NULL,
+	};
+}
+
+void
+walk_take(struct walk *w, size_t target, struct arena *arena)
+{
+	struct elect_candidate *candidate = &w->candidates[target];
+	bool first = w->plan.visited == 0;
+
+	plan_take(&w->plan, target);
+	use_place(w, arena);
+	w->trial = candidate->trial;
+	candidate->out = ELECT_TRIED;
+	if (first)
+		w->max_attempts = w->channel->policy.upstream.max_attempts;
+}
+
+void
+walk_wish(const struct walk *w, size_t target, struct arena *arena, struct pick_wish *wish_out)
+{
+	*wish_out = w->wish;
+	wish_for(w, &w->plan.targets[target], arena, wish_out);
+}
+
+bool
+walk_has_spare(const struct walk *w)
+{
+	for (size_t i = 0; i < w->plan.ntargets && w->candidates != NULL; i++)
+		if (w->candidates[i].out == ELECT_IN)
+			return true;
+	return false;
+}
+
+/* Of any kind: somebody else comes before who rests here. */
+static bool
+has_next(const struct walk *w)
+{
+	for (size_t i = 0; i < w->plan.ntargets && w->candidates != NULL; i++)
+		if (elect_is_spare(w->candidates[i].out))
+			return true;
+	return walk_has_spare(w);
 }
 
 void
 walk_aim(struct walk *w)
 {
-	w->wish.no_probe = !w->last_chance && plan_more(&w->plan, w->answers);
+	w->plan.spare = walk_has_spare(w);
+	w->wish.no_probe = !w->last_chance && (has_next(w) || plan_more(&w->plan, w->answers));
 	w->wish.last_resort = w->last_chance;
 	w->wish.fallback =
 	    plan_has_fallback(w->plan.conf, w->plan.channel, w->plan.wires, w->answers);
@@ -46,25 +236,34 @@ walk_next_channel(struct walk *w, struct arena *arena)
 	if (w->attempts >= w->max_attempts || w->last_chance)
 		return false;
 	if (plan_next(&w->plan, w->answers)) {
-		use_channel(w, arena);
+		use_place(w, arena);
 		return true;
 	}
 	if (w->plan.visited <= 1)
 		return false;
 	w->last_chance = true;
 	plan_back(&w->plan);
-	use_channel(w, arena);
+	use_place(w, arena);
 	return true;
 }
 
 void
 walk_tried(struct walk *w, const struct pick_lease *lease)
 {
-	if (w->wish.ntried < PICK_TRIED_MAX) {
-		w->wish.tried[w->wish.ntried].channel = lease->channel;
-		w->wish.tried[w->wish.ntried].account = lease->account;
-		w->wish.ntried++;
-	}
+	if (w->nasked == PICK_TRIED_MAX)
+		return;
+	w->asked[w->nasked++] = (struct walk_asked){
+	    .channel = lease->channel, .account = lease->account, .model = w->plan.model};
+	w->wish.tried[w->wish.ntried].channel = lease->channel;
+	w->wish.tried[w->wish.ntried++].account = lease->account;
+}
+
+/* Was it the model that failed, or may have been? */
+static bool
+is_the_models(enum verdict verdict)
+{
+	return verdict == VERDICT_MODEL_RATE || verdict == VERDICT_MODEL_MISSING ||
+	       verdict == VERDICT_OVERLOAD || verdict == VERDICT_SERVER;
 }
 
 static size_t
@@ -94,6 +293,8 @@ walk_next(struct walk *w)
 	enum verdict verdict = w->outcome.finding.verdict;
 
 	w->wish.insist = PICK_ANY; /* asked once more is enough, whatever came of it */
+	if (w->nasked > 0)
+		w->asked[w->nasked - 1].of_model = is_the_models(verdict);
 	if (w->attempts >= w->max_attempts)
 		return WALK_STOP;
 	if (verdict == VERDICT_OVERLOAD)
@@ -132,6 +333,14 @@ walk_note_reason(struct walk *w)
 		w->earliest = earliest;
 }
 
+void
+walk_note_rest(struct walk *w, int64_t until_ms)
+{
+	w->rests = true;
+	if (w->earliest.v == 0 || until_ms < w->earliest.v)
+		w->earliest.v = until_ms;
+}
+
 /* The request itself is at fault: the upstream's own words go to the client. */
 static struct walk_end
 end_as_client(const struct walk *w)
@@ -152,6 +361,10 @@ end_as_pool(const struct walk *w, struct wall_ms now)
 {
 	int64_t s = (w->earliest.v - now.v + 999) / 1000;
 
+	if (w->rests && w->reason.result == PICK_TAKEN) /* no pick was made */
+		return (struct walk_end){503, "model_resting",
+		    "every target of this model rests after failures, see Retry-After",
+		    s < 1 ? 1 : s, s > FAR_AWAY_S};
 	switch (w->reason.result) {
 	case PICK_OPEN:
 		return (struct walk_end){503, "channel_open",

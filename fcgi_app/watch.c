@@ -114,6 +114,20 @@ watch_client(struct watch *watch, struct mono_ms now)
 }
 
 bool
+watch_is_late(const struct watch *watch, struct mono_ms now)
+{
+	return watch->deadline.v != 0 && now.v >= watch->deadline.v;
+}
+
+int64_t
+watch_within(const struct watch *watch, int64_t ms, struct mono_ms now)
+{
+	int64_t left = watch->deadline.v - now.v;
+
+	return watch->deadline.v != 0 && left < ms ? left : ms;
+}
+
+bool
 watch_must_end(const struct watch *watch, struct mono_ms now)
 {
 	return watch->stopping && now.v >= watch->stop_by.v;
@@ -122,7 +136,7 @@ watch_must_end(const struct watch *watch, struct mono_ms now)
 void
 watch_sleep(struct watch *watch, int64_t ms, struct mono_ms (*clock)(void))
 {
-	struct mono_ms now = clock(), end = {now.v + ms};
+	struct mono_ms now = clock(), end = {now.v + watch_within(watch, ms, now)};
 
 	while (now.v < end.v && !watch->client_gone && !watch_must_end(watch, now)) {
 		struct pollfd p[2] = {{.fd = watch->signal_fd, .events = POLLIN},

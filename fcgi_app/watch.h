@@ -29,6 +29,8 @@ struct watch {
 	bool restart;  /* SIGRTMIN: a master becomes the program on disk */
 	struct mono_ms stop_by; /* while stopping: running answers end then */
 	int64_t drain_ms;
+	/* Of a question of our own (ask.h) on the client's behalf: the end of the time for it; 0 = none is asked. */
+	struct mono_ms deadline;
 };
 
 /*
@@ -51,7 +53,7 @@ void watch_client(struct watch *watch, struct mono_ms now);
 short watch_client_events(const struct watch *watch);
 /* A new client, or -1 for none. */
 void watch_begin(struct watch *watch, int client_fd);
-/* Wait, but not longer than until the client has gone or the drain is over. */
+/* Wait, but not longer than until the client has gone, the drain or the time for a question is over. */
 void watch_sleep(struct watch *watch, int64_t ms, struct mono_ms (*clock)(void));
 /*
  * Wait until `fd` is ready for `events` (poll's), taking signals. False with errno: EAGAIN it is `until`, ECANCELED the
@@ -59,6 +61,10 @@ void watch_sleep(struct watch *watch, int64_t ms, struct mono_ms (*clock)(void))
  */
 bool watch_wait(
     struct watch *watch, int fd, short events, struct mono_ms until, struct mono_ms (*clock)(void));
+/* The time for a question of our own is over. */
+bool watch_is_late(const struct watch *watch, struct mono_ms now);
+/* What is left of `ms` before that. */
+int64_t watch_within(const struct watch *watch, int64_t ms, struct mono_ms now);
 /* The drain is over: running answers must end now. */
 bool watch_must_end(const struct watch *watch, struct mono_ms now);
 

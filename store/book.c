@@ -3,6 +3,7 @@
 #include "store/book_kind.h"
 #include "store/gate.h"
 #include "store/kept.h"
+#include "store/talk.h"
 
 #define BATCH 512
 #define SLICE_ROWS 100000 /* about 10 ms: a look at `live` must stay far below 100 ms */
@@ -256,13 +257,22 @@ save_in(struct txn *live, struct txn *book, void *arg)
 static enum store_rc
 give_way(struct txn *book, void *arg)
 {
-	unsigned *removed = arg;
-	struct kept_limits limits = {.ttl_ms = INT64_MAX};
-	struct kept_sum sum;
+	struct kept_limits kept = {.ttl_ms = INT64_MAX};
+	struct talk_limits talks = {.ttl_ms = INT64_MAX};
+	unsigned *removed = arg, more = 0;
+	struct shelf_sum sum;
 	enum store_rc rc = kept_sums(book, &sum);
 
-	limits.max_bytes = sum.bytes / 2;
-	return rc == STORE_OK ? kept_sweep(book, &limits, BATCH, removed) : rc;
+	kept.max_bytes = sum.bytes / 2;
+	if (rc == STORE_OK)
+		rc = kept_sweep(book, &kept, BATCH, removed);
+	if (rc == STORE_OK)
+		rc = talk_sums(book, &sum);
+	talks.max_total_bytes = sum.bytes / 2;
+	if (rc == STORE_OK)
+		rc = talk_sweep(book, &talks, BATCH, &more);
+	*removed += more;
+	return rc;
 }
 
 /* What accounts did comes before what conversations left behind. */

@@ -24,6 +24,7 @@ const struct book_kind book_kinds[BOOK_KINDS] = {
     {KEY_LEDGER, BOOK_DAYS, BOOK_NOW_NOT, NULL},
     {KEY_QUOTA, BOOK_ANY, BOOK_NOW_NOT, NULL},
     {KEY_STICKY, BOOK_SLICES, BOOK_NOW_NOT, NULL},
+    {KEY_TARGET, BOOK_ANY, BOOK_NOW_NOT, NULL},
 };
 
 static void

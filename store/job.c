@@ -14,7 +14,8 @@ const struct job_kind job_table[JOB__MAX] = {
     [JOB_READERS] = {"readers", "free the reader slots of dead processes", 30000},
     [JOB_LEDGER_SWEEP] = {"ledger_sweep", "remove days and prices that are too old", 60000},
     [JOB_ALERT] = {"alert", "tell of new events of level alert", 120000},
-    [JOB_SWEEP_KEPT] = {"sweep_kept", "remove kept conversations that expired", 60000},
+    [JOB_SWEEP_KEPT] = {"sweep_kept", "remove kept responses and conversations that expired",
+        60000},
 };
 
 static uint64_t

@@ -19,9 +19,9 @@ struct journal_row {
 	uint32_t spare;
 	int64_t at_ms, old_until_ms, new_until_ms;
 	char channel[64], account[68]; /* names: rows outlive a change of the configuration */
-	char model[64];                /* "" = the whole account */
-	char from[12], to[12];         /* active, cooling, disabled, open ... */
-	char cause[24], rule[64];      /* soft_rate, breaker, operator ... */
+	char model[64];        /* "" = the whole account; with no account: on the whole channel */
+	char from[12], to[12]; /* active, cooling, disabled, open ... */
+	char cause[24], rule[64]; /* soft_rate, breaker, operator ... */
 };
 
 enum store_rc journal_add(struct txn *txn, const struct journal_row *row) STORE_MUST_CHECK;

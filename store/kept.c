@@ -3,9 +3,7 @@
 #include <string.h>
 
 #define VERSION 1
-#define GROUP 16 /* keys to a hash */
-#define PAGE 4096
-#define ROWS_BYTES 512  /* the rows beside the text */
+#define GROUP 16        /* keys to a hash */
 #define EVICT_MOST 1024 /* in one transaction */
 
 struct kept_age {
@@ -25,49 +23,19 @@ _Static_assert(sizeof(struct kept_name) == 16, "kept_name has no padding");
 static uint64_t
 age_key(uint64_t number)
 {
-	return key_hashed(KEY_KEPT, number);
+	return shelf_key(KEY_KEPT, number);
 }
 
-static uint64_t
-piece_key(uint64_t number, uint64_t piece)
+static struct shelf_place
+text_place(uint64_t number)
 {
-	return key_hashed(KEY_KEPT_TEXT, number << 16 | piece);
-}
-
-static uint64_t
-room_of(uint64_t n)
-{
-	return (n + n / KEPT_PIECE * 24 + PAGE - 1) / PAGE * PAGE + ROWS_BYTES;
-}
-
-static bool
-is_past(const struct kept_age *age, const struct kept_limits *limits)
-{
-	int64_t old = limits->now.v - age->made_ms;
-
-	return old >= limits->ttl_ms || -old > limits->ttl_ms;
+	return (struct shelf_place){KEY_KEPT_TEXT, number, 0};
 }
 
 enum store_rc
-kept_sums(struct txn *book, struct kept_sum *sum_out)
+kept_sums(struct txn *book, struct shelf_sum *sum_out)
 {
-	struct env_bytes row;
-	enum store_rc rc = txn_get(book, age_key(0), &row);
-
-	*sum_out = (struct kept_sum){.version = VERSION, .next = 1};
-	if (rc == STORE_NONE)
-		return STORE_OK;
-	if (rc == STORE_OK && row.n != sizeof *sum_out)
-		return STORE_BAD;
-	if (rc == STORE_OK)
-		memcpy(sum_out, row.p, sizeof *sum_out);
-	return rc;
-}
-
-static enum store_rc
-sums_put(struct txn *book, const struct kept_sum *sum)
-{
-	return txn_put(book, age_key(0), sum, sizeof *sum);
+	return shelf_sums(book, KEY_KEPT, sum_out);
 }
 
 static enum store_rc
@@ -147,85 +115,46 @@ name_put(struct txn *book, const struct kept_key *key, uint64_t at, uint64_t num
 	return txn_put(book, at, row, sizeof name + key->client.n + key->name.n);
 }
 
-/* ---- texts ---- */
-
-static enum store_rc
-text_put(struct txn *book, uint64_t number, struct env_bytes text)
-{
-	enum store_rc rc = STORE_OK;
-	uint64_t piece = 0;
-
-	for (size_t at = 0; at < text.n && rc == STORE_OK; at += KEPT_PIECE) {
-		size_t n = text.n - at < KEPT_PIECE ? text.n - at : KEPT_PIECE;
-
-		rc = txn_put(book, piece_key(number, piece++), (const char *)text.p + at, n);
-	}
-	return rc;
-}
-
-static enum store_rc
-text_copy(struct txn *book, uint64_t number, size_t n, char *dst)
-{
-	uint64_t piece = 0;
-
-	for (size_t at = 0; at < n;) {
-		struct env_bytes row;
-		enum store_rc rc = txn_get(book, piece_key(number, piece++), &row);
-
-		if (rc != STORE_OK)
-			return rc == STORE_NONE ? STORE_BAD : rc;
-		if (row.n == 0 || row.n > n - at)
-			return STORE_BAD;
-		memcpy(dst + at, row.p, row.n);
-		at += row.n;
-	}
-	return STORE_OK;
-}
-
 /* All rows of a text; the sums are the caller's to write. */
 static enum store_rc
-drop(struct txn *book, uint64_t number, const struct kept_age *age, struct kept_sum *sum)
+drop(struct txn *book, uint64_t number, const struct kept_age *age, struct shelf_sum *sum)
 {
 	enum store_rc rc = txn_del(book, age_key(number));
 
 	if (rc == STORE_OK)
 		rc = txn_del(book, age->name_key);
-	for (uint64_t piece = 0; piece * KEPT_PIECE < age->n && rc == STORE_OK; piece++)
-		rc = txn_del(book, piece_key(number, piece));
-	sum->rows -= sum->rows > 0;
-	sum->bytes -= room_of(age->n) < sum->bytes ? room_of(age->n) : sum->bytes;
+	if (rc == STORE_OK)
+		rc = shelf_del(book, text_place(number), (age->n + SHELF_PIECE - 1) / SHELF_PIECE);
+	shelf_sums_less(sum, shelf_room(age->n));
 	return rc;
 }
 
-/* From the oldest on: what has expired, and what is in the way of `need` more bytes. */
 static enum store_rc
-evict(struct txn *book, const struct kept_limits *limits, uint64_t need, unsigned most,
-    struct kept_sum *sum, unsigned *removed_out)
+drop_old(struct txn *book, uint64_t number, bool too_much, struct shelf_sum *sum, const void *arg)
 {
-	enum store_rc rc = STORE_OK;
+	const struct kept_limits *limits = arg;
+	struct kept_age age;
+	enum store_rc rc = age_get(book, number, &age);
 
-	*removed_out = 0;
-	while (*removed_out < most && rc == STORE_OK) {
-		struct kept_age age;
-		uint64_t first, last;
-
-		rc = txn_ends(book, age_key(1), key_last_of(KEY_KEPT), &first, &last);
-		if (rc == STORE_NONE)
-			return STORE_OK;
-		if (rc == STORE_OK)
-			rc = age_get(book, first & ~(UINT64_C(0xff) << 56), &age);
-		if (rc != STORE_OK)
-			return rc;
-		if (!is_past(&age, limits) && sum->bytes + need <= limits->max_bytes)
-			return STORE_OK;
-		rc = drop(book, first & ~(UINT64_C(0xff) << 56), &age, sum);
-		(*removed_out)++;
-	}
-	return rc;
+	if (rc != STORE_OK)
+		return rc;
+	if (!too_much && !shelf_is_past(age.made_ms, limits->now, limits->ttl_ms))
+		return STORE_NONE;
+	return drop(book, number, &age, sum);
 }
 
 static enum store_rc
-drop_named(struct txn *book, const struct kept_name *name, struct kept_sum *sum)
+evict(struct txn *book, const struct kept_limits *limits, uint64_t need, struct shelf_sum *sum)
+{
+	const struct shelf_eviction eviction = {
+	    KEY_KEPT, limits->max_bytes - need, EVICT_MOST, drop_old, limits};
+	unsigned removed;
+
+	return shelf_evict(book, &eviction, sum, &removed);
+}
+
+static enum store_rc
+drop_named(struct txn *book, const struct kept_name *name, struct shelf_sum *sum)
 {
 	struct kept_age age;
 	enum store_rc rc = age_get(book, name->number, &age);
@@ -235,7 +164,7 @@ drop_named(struct txn *book, const struct kept_name *name, struct kept_sum *sum)
 
 /* A key for the name, whatever stood there. */
 static enum store_rc
-place(struct txn *book, const struct kept_key *key, struct kept_sum *sum, uint64_t *at_out)
+place(struct txn *book, const struct kept_key *key, struct shelf_sum *sum, uint64_t *at_out)
 {
 	struct kept_name name;
 	enum store_rc rc = name_find(book, key, at_out, &name);
@@ -261,9 +190,8 @@ kept_put(struct txn *book, const struct kept_key *key, struct env_bytes text,
     const struct kept_limits *limits)
 {
 	struct kept_age age = {.version = VERSION, .made_ms = limits->now.v, .n = text.n};
-	uint64_t need = room_of(text.n), number;
-	struct kept_sum sum;
-	unsigned removed;
+	uint64_t need = shelf_room(text.n), number;
+	struct shelf_sum sum;
 	enum store_rc rc;
 
 	if (need > limits->max_bytes || text.n > KEPT_TEXT_MAX || key->name.n > KEPT_NAME_MAX ||
@@ -273,7 +201,7 @@ kept_put(struct txn *book, const struct kept_key *key, struct env_bytes text,
 	if (rc == STORE_OK)
 		rc = place(book, key, &sum, &age.name_key);
 	if (rc == STORE_OK)
-		rc = evict(book, limits, need, EVICT_MOST, &sum, &removed);
+		rc = evict(book, limits, need, &sum);
 	if (rc != STORE_OK)
 		return rc;
 	number = sum.next++;
@@ -283,8 +211,8 @@ kept_put(struct txn *book, const struct kept_key *key, struct env_bytes text,
 	if (rc == STORE_OK)
 		rc = txn_put(book, age_key(number), &age, sizeof age);
 	if (rc == STORE_OK)
-		rc = text_put(book, number, text);
-	return rc == STORE_OK ? sums_put(book, &sum) : rc;
+		rc = shelf_put(book, text_place(number), text);
+	return rc == STORE_OK ? shelf_sums_put(book, KEY_KEPT, &sum) : rc;
 }
 
 static enum store_rc
@@ -299,7 +227,9 @@ find(struct txn *book, const struct kept_key *key, const struct kept_limits *lim
 	rc = name_find(book, key, &at, name_out);
 	if (rc == STORE_OK)
 		rc = age_get(book, name_out->number, age_out);
-	return rc == STORE_OK && is_past(age_out, limits) ? STORE_NONE : rc;
+	return rc == STORE_OK && shelf_is_past(age_out->made_ms, limits->now, limits->ttl_ms)
+	           ? STORE_NONE
+	           : rc;
 }
 
 enum store_rc
@@ -310,7 +240,8 @@ kept_get(struct txn *book, const struct kept_key *key, const struct kept_limits 
 	struct kept_age age;
 	enum store_rc rc = find(book, key, limits, &name, &age);
 
-	return rc == STORE_OK ? text_copy(book, name.number, age.n, room(age.n, arg)) : rc;
+	return rc == STORE_OK ? shelf_copy(book, text_place(name.number), age.n, room(age.n, arg))
+	                      : rc;
 }
 
 enum store_rc
@@ -318,24 +249,26 @@ kept_del(struct txn *book, const struct kept_key *key, const struct kept_limits 
 {
 	struct kept_name name;
 	struct kept_age age;
-	struct kept_sum sum;
+	struct shelf_sum sum;
 	enum store_rc rc = find(book, key, limits, &name, &age);
 
 	if (rc == STORE_OK)
 		rc = kept_sums(book, &sum);
 	if (rc == STORE_OK)
 		rc = drop(book, name.number, &age, &sum);
-	return rc == STORE_OK ? sums_put(book, &sum) : rc;
+	return rc == STORE_OK ? shelf_sums_put(book, KEY_KEPT, &sum) : rc;
 }
 
 enum store_rc
 kept_sweep(struct txn *book, const struct kept_limits *limits, unsigned most, unsigned *removed_out)
 {
-	struct kept_sum sum;
+	const struct shelf_eviction eviction = {
+	    KEY_KEPT, limits->max_bytes, most, drop_old, limits};
+	struct shelf_sum sum;
 	enum store_rc rc = kept_sums(book, &sum);
 
 	*removed_out = 0;
 	if (rc == STORE_OK)
-		rc = evict(book, limits, 0, most, &sum, removed_out);
-	return rc == STORE_OK && *removed_out > 0 ? sums_put(book, &sum) : rc;
+		rc = shelf_evict(book, &eviction, &sum, removed_out);
+	return rc == STORE_OK && *removed_out > 0 ? shelf_sums_put(book, KEY_KEPT, &sum) : rc;
 }

@@ -1,12 +1,11 @@
 /*
  * kept - texts that are kept for a client under a name, for a time: what conversations left behind.
  *
- * Rows      of `book` alone: `live`, and saving it, never see them. Large texts lie in pieces, so that no piece needs
- *           many free pages beside each other.
- *           KEY_KEPT 0            -> struct kept_sum
+ * Rows      of `book` alone: `live`, and saving it, never see them.
+ *           KEY_KEPT 0            -> struct shelf_sum
  *           KEY_KEPT number       -> struct kept_age, in the order of their making
  *           KEY_KEPT_NAME hashed  -> struct kept_name, client, name; 16 keys to a hash
- *           KEY_KEPT_TEXT number, piece (16 bits) -> up to KEPT_PIECE bytes
+ *           KEY_KEPT_TEXT number, piece -> bytes (shelf.h)
  * Bounds    by bytes of pages; what is oldest goes first
  * Clock     made further ahead than the time to live: a clock was wrong, it has expired
  * Errors    as in env.h
@@ -15,11 +14,10 @@
 #ifndef STORE_KEPT_H
 #define STORE_KEPT_H
 
-#include "store/env.h"
+#include "store/shelf.h"
 
 #define KEPT_NAME_MAX 512                 /* bytes of a client's name, and of a text's */
-#define KEPT_PIECE (16 * 4096 - 16 - 8)   /* a run of whole pages, with LMDB's head and the seal */
-#define KEPT_TEXT_MAX (UINT64_C(1) << 31) /* far below 65,536 pieces */
+#define KEPT_TEXT_MAX (UINT64_C(1) << 31) /* far below SHELF_PIECES_MAX */
 
 struct kept_key {
 	struct env_bytes client, name;
@@ -30,12 +28,6 @@ struct kept_limits {
 	int64_t ttl_ms;
 	uint64_t max_bytes; /* of all texts */
 };
-
-struct kept_sum {
-	uint8_t version, spare[7];
-	uint64_t next, rows, bytes;
-};
-_Static_assert(sizeof(struct kept_sum) == 32, "kept_sum has no padding");
 
 /* Keep it; another of the same name goes. STORE_FULL: too large for the limits, or no room in the store. */
 enum store_rc kept_put(struct txn *book, const struct kept_key *key, struct env_bytes text,
@@ -55,6 +47,6 @@ enum store_rc kept_del(struct txn *book, const struct kept_key *key,
 enum store_rc kept_sweep(struct txn *book, const struct kept_limits *limits, unsigned most,
     unsigned *removed_out) STORE_MUST_CHECK;
 
-enum store_rc kept_sums(struct txn *book, struct kept_sum *sum_out) STORE_MUST_CHECK;
+enum store_rc kept_sums(struct txn *book, struct shelf_sum *sum_out) STORE_MUST_CHECK;
 
 #endif

@@ -1,9 +1,9 @@
 #include "store/slot.h"
 
+#include "store/lock.h"
 #include "store/why.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,9 +17,8 @@ struct shard {
 _Static_assert(sizeof(struct shard) < 2000, "a shard must lie inside a leaf page");
 
 struct slot {
-	int fd;
+	struct lock lock;
 	unsigned number;      /* SLOT_MAX: none, only watching */
-	bool posix;           /* the kernel has no OFD locks */
 	struct slot_row left; /* by a dead former owner */
 };
 
@@ -61,20 +60,6 @@ number_free(struct txn *txn, unsigned number)
 	return txn_put(txn, shard_key(number), &shard, sizeof shard);
 }
 
-static int
-byte_lock(struct slot *slot, unsigned number)
-{
-	struct flock lock = {
-	    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1};
-
-	if (!slot->posix && fcntl(slot->fd, F_OFD_SETLK, &lock) == 0)
-		return 0;
-	if (!slot->posix && errno != EINVAL)
-		return errno;
-	slot->posix = true;
-	return fcntl(slot->fd, F_SETLK, &lock) == 0 ? 0 : errno;
-}
-
 /* Lock the lowest number that nobody holds; `error` says why not: EAGAIN, EACCES all are held. */
 struct claim {
 	struct slot *slot;
@@ -100,7 +85,7 @@ claim_clean(struct txn *txn, void *arg)
 				return STORE_NONE;
 			continue;
 		}
-		claim->error = byte_lock(slot, n);
+		claim->error = lock_take(&slot->lock, n);
 		if (claim->error == 0)
 			slot->number = n;
 		if (claim->error != EAGAIN && claim->error != EACCES)
@@ -119,7 +104,7 @@ claim_and_free(struct txn *txn, void *arg)
 	enum store_rc rc;
 
 	for (unsigned n = 0; n < SLOT_MAX && slot->number >= SLOT_MAX; n++) {
-		claim->error = byte_lock(slot, n);
+		claim->error = lock_take(&slot->lock, n);
 		if (claim->error == 0)
 			slot->number = n;
 		else if (claim->error != EAGAIN && claim->error != EACCES)
@@ -180,20 +165,17 @@ refuse(struct store_why *why, const char *dir, int e)
 enum store_rc
 slot_watch(struct env *env, struct slot **slot_out, struct store_why *why)
 {
-	char path[4200];
+	struct lock lock;
 	struct slot *slot;
-	int fd;
 
-	snprintf(path, sizeof path, "%s/slots.lock", env_dir(env));
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
+	if (!lock_open(env_dir(env), "slots.lock", &lock))
 		return refuse(why, env_dir(env), errno);
 	slot = malloc(sizeof *slot);
 	if (slot == NULL) {
-		close(fd);
+		lock_close(&lock);
 		return refuse(why, env_dir(env), ENOMEM);
 	}
-	*slot = (struct slot){.fd = fd, .number = SLOT_MAX};
+	*slot = (struct slot){.lock = lock, .number = SLOT_MAX};
 	*slot_out = slot;
 	return STORE_OK;
 }
@@ -226,7 +208,7 @@ slot_close(struct slot **slot)
 {
 	if (*slot == NULL)
 		return;
-	close((*slot)->fd);
+	lock_close(&(*slot)->lock);
 	free(*slot);
 	*slot = NULL;
 }
@@ -306,17 +288,10 @@ slot_walk(struct txn *txn, struct slot_list *list_out)
 bool
 slot_lives(const struct slot *own, unsigned number)
 {
-	struct flock lock = {
-	    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1};
-
 	/* the system shows our own lock as free */
 	if (own == NULL || number == own->number || number >= SLOT_MAX)
 		return true;
-	if (!own->posix && fcntl(own->fd, F_OFD_GETLK, &lock) == 0)
-		return lock.l_type != F_UNLCK;
-	if (!own->posix && errno != EINVAL)
-		return true;
-	return fcntl(own->fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+	return lock_is_taken(&own->lock, number);
 }
 
 enum store_rc

@@ -4,13 +4,19 @@
  * The first part is pure: no store, no clock. What an account did is account.h's; here a model is looked at, on whichever
  * account it was.
  *
- * Rows      KEY_TARGET channel, hash of the model -> struct target_row, model's name (not terminated)
- *           KEY_TARGET channel, all ones          -> struct target_channel
- *           At most TARGET_MODELS_MAX models a channel: caller-chosen names must not fill the store.
+ * Rows      KEY_TARGET channel, hash of the model (40 bits) -> struct target_row, model's name (not terminated)
+ *           KEY_TARGET channel, all ones                    -> struct target_channel
+ *           At most TARGET_MODELS_MAX models a channel: caller-chosen names must not fill the store. A new one takes
+ *           the place of the one that was used last longest ago, if that was TARGET_STALE_MS ago.
  * Rest      `fail_after` server failures in a row: left out for `cooldown_ms`; then one request tries it, and whoever
- *           takes that one puts the rest forward again, so that there is one over all processes. A success ends it.
+ *           takes that one puts the rest forward again, so that there is one over all processes. A success ends it. One
+ *           that is further ahead than `cooldown_ms` (another setting, a wrong clock) is over.
+ * Alone     a model fails, and another one of the channel succeeded since its first failure. What is needed to tell is
+ *           in struct target_channel, stamped in the order of transactions: exact whatever the clock does.
+ * Ratio     each answer counts by its size: a short prompt, in which the frame outweighs the text, says little of a long
+ *           one. It begins at 1 with a small weight.
  * Errors    where there is no room for a model nothing is kept of it and STORE_OK is returned
- * Source    SPEC.md section 12
+ * Source    SPEC.md sections 12 and 13
  */
 #ifndef STORE_TARGET_H
 #define STORE_TARGET_H
@@ -21,6 +27,7 @@
 #define TARGET_MODELS_MAX 512
 #define TARGET_MODEL_MAX 255 /* bytes; longer names are not kept */
 #define TARGET_RATIO_ONE 1000000
+#define TARGET_STALE_MS INT64_C(86400000)
 
 struct target_row {
 	uint8_t version, spare[3];
@@ -30,21 +37,23 @@ struct target_row {
 	int64_t success_ms;     /* the last one; 0 = never */
 	uint32_t ratio_ppm;     /* real by estimated tokens of prompts, smoothed; 0 = unknown */
 	uint32_t ratio_n;       /* answers that it was learnt from, at most UINT32_MAX */
+	uint32_t ratio_weight;  /* tokens that it stands for */
 	uint32_t output_tokens; /* of answers, smoothed; 0 = unknown */
-	uint32_t spare2;
 	uint64_t cost_micros, cost_tokens; /* what it has cost in all, where the price is known */
 	struct window calls;               /* n requests, sum failures */
 	struct window first;               /* n times to first content, sum milliseconds */
 };
 _Static_assert(sizeof(struct target_row) == 480, "target_row has no padding");
 
-/* The last successes of two different models of a channel: does the channel work, but for one model? */
+/* Times are no earlier than what happened before them: enough to tell whether a model fails alone. */
 struct target_channel {
-	uint8_t version, spare[7];
-	uint64_t model[2]; /* hashes; newest first */
-	int64_t success_ms[2];
+	uint8_t version, spare;
+	uint16_t models; /* rows of the channel */
+	uint32_t spare2;
+	int64_t failed_ms;  /* when failures in a row of any model began last; 0 = never */
+	int64_t success_ms; /* the first success behind it; earlier than it: none yet */
 };
-_Static_assert(sizeof(struct target_channel) == 40, "target_channel has no padding");
+_Static_assert(sizeof(struct target_channel) == 24, "target_channel has no padding");
 
 struct target_policy {
 	int64_t window_ms;
@@ -53,13 +62,11 @@ struct target_policy {
 };
 
 struct target_outcome {
-	bool
-	    counts; /* it says something of the target: a success, or a failure of the server's kind */
-	bool failed;              /* server, network, overload */
+	bool failed;              /* server, network, overload; else it is a success */
 	int64_t first_content_ms; /* -1 = none */
-	uint64_t estimated,
-	    reported; /* tokens of the prompt, as counted without correction and as the upstream said; 0 = unknown */
-	uint64_t output_tokens; /* 0 = unknown */
+	/* tokens of the prompt, as counted without correction and as the upstream said; 0 = unknown */
+	uint64_t estimated, reported;
+	uint64_t output_tokens; /* as the upstream said; 0 = unknown */
 	int64_t cost_micros;    /* -1 = unknown */
 	uint64_t tokens;        /* that this was paid for */
 };
@@ -81,8 +88,7 @@ void target_sums(const struct target_row *row, const struct target_policy *polic
 /* In millionths; 1000000 without data. */
 uint32_t target_success_ppm(const struct target_sums *sums);
 /* Is it this model alone that fails? Another model of the channel succeeded since its failures began. */
-bool target_is_alone(const struct target_row *row, const struct target_channel *channel,
-    uint64_t model_hash, struct wall_ms now);
+bool target_is_alone(const struct target_row *row, const struct target_channel *channel);
 /* An estimate by what upstreams reported before: in the bounds of a half and three times. */
 int64_t target_correct(const struct target_row *row, int64_t estimated);
 
@@ -95,12 +101,25 @@ enum store_rc target_put(struct txn *txn, uint16_t channel, struct env_bytes mod
     const struct target_row *row) STORE_MUST_CHECK;
 enum store_rc target_channel_get(
     struct txn *txn, uint16_t channel, struct target_channel *row_out) STORE_MUST_CHECK;
-/* A success of this model. Writes only when the order of models, or a second, changed. */
-enum store_rc target_channel_note(
-    struct txn *txn, uint16_t channel, uint64_t model_hash, struct wall_ms now) STORE_MUST_CHECK;
-uint64_t target_hash(struct env_bytes model);
-/* Take the one request after a rest: *taken_out. */
+
+/* What an outcome did. */
+struct target_change {
+	bool rests, back; /* it began to rest; a success ended its rest */
+	bool alone;       /* target_is_alone() with this failure */
+	int64_t old_until_ms, until_ms;
+	uint32_t consecutive;
+};
+/* target_settle() on the stored row, with what belongs to the channel. */
+enum store_rc target_feed(struct txn *txn, uint16_t channel, struct env_bytes model,
+    const struct target_outcome *outcome, const struct target_policy *policy, struct wall_ms now,
+    struct target_change *change_out) STORE_MUST_CHECK;
+/* Take the one request after a rest: *taken_out. Of a target that does not rest any may be taken. */
 enum store_rc target_try(struct txn *txn, uint16_t channel, struct env_bytes model,
     const struct target_policy *policy, struct wall_ms now, bool *taken_out) STORE_MUST_CHECK;
+
+/* Models of a channel, in no order; the name is not terminated, and a caller's word. `fn` returns false to stop. */
+typedef bool target_fn(struct env_bytes model, const struct target_row *row, void *arg);
+enum store_rc target_walk(
+    struct txn *txn, uint16_t channel, target_fn *fn, void *arg) STORE_MUST_CHECK;
 
 #endif

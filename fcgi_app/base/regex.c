@@ -7,6 +7,7 @@
 #include <pcre2.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define STEPS_MAX 100000 /* of backtracking, for one text */
 
@@ -58,4 +59,60 @@ regex_matches(struct span regex, struct span text)
 	pcre2_match_data_free(data);
 	pcre2_code_free(code);
 	return rc >= 0;
+}
+
+struct regex {
+	pcre2_code *code;
+	pcre2_match_data *data;
+	pcre2_match_context *limits;
+};
+
+struct regex *
+regex_new(struct span expression)
+{
+	struct regex *r = calloc(1, sizeof *r);
+	PCRE2_SIZE at;
+	int fault;
+
+	if (r == NULL)
+		die("no memory for a regular expression");
+	r->code = pcre2_compile((PCRE2_SPTR)expression.p, expression.n,
+	    PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &fault, &at, NULL);
+	if (r->code == NULL)
+		die("an expression of ours: error %d at byte %zu", fault, (size_t)at);
+	(void)pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without it it is only slower */
+	r->data = pcre2_match_data_create_from_pattern(r->code, NULL);
+	r->limits = pcre2_match_context_create(NULL);
+	if (r->data == NULL || r->limits == NULL)
+		die("no memory for a regular expression");
+	return r;
+}
+
+void
+regex_free(struct regex **regex)
+{
+	if (*regex == NULL)
+		return;
+	pcre2_match_context_free((*regex)->limits);
+	pcre2_match_data_free((*regex)->data);
+	pcre2_code_free((*regex)->code);
+	free(*regex);
+	*regex = NULL;
+}
+
+/* Steps are for the whole rest of the text: an expression that goes back over a run takes one for each character. */
+size_t
+regex_length(const struct regex *r, struct span text, size_t at)
+{
+	const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(r->data);
+	size_t left = text.n - at, steps = STEPS_MAX + 8 * left;
+	int rc;
+
+	pcre2_set_match_limit(r->limits, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
+	rc = pcre2_match(r->code, (PCRE2_SPTR)text.p, text.n, at,
+	    PCRE2_ANCHORED | PCRE2_NO_UTF_CHECK, r->data, r->limits);
+	if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
+		rc = pcre2_match(r->code, (PCRE2_SPTR)text.p, text.n, at,
+		    PCRE2_ANCHORED | PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, r->data, r->limits);
+	return rc >= 0 ? (size_t)(ends[1] - at) : 0;
 }

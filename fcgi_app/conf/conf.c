@@ -2,7 +2,9 @@
 
 #include "conf/conf_channel.h"
 #include "conf/conf_check.h"
+#include "conf/conf_fact.h"
 #include "conf/conf_model.h"
+#include "conf/conf_model_check.h"
 #include "conf/setting.h"
 
 #include <limits.h>
@@ -18,8 +20,10 @@ read_root(struct load *load, const struct tree *root)
 	setting_read(load, root, &into, "");
 	conf_check_global(load, root);
 	conf_channel_read_all(load, root);
+	conf_fact_read_all(load);
 	conf_model_read_all(load, root);
 	conf_model_read_tasks(load, root);
+	conf_model_check_uses(load, root);
 }
 
 static void
@@ -119,6 +123,13 @@ conf_model(const struct conf *conf, struct span name)
 		if (text_equal(conf->models[i].name, name))
 			return &conf->models[i];
 	return NULL;
+}
+
+bool
+conf_is_limit(struct span field)
+{
+	return text_is(field, "max_tokens") || text_is(field, "max_completion_tokens") ||
+	       text_is(field, "max_output_tokens");
 }
 
 bool

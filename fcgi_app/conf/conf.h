@@ -18,6 +18,9 @@
 #include "base/zone.h"
 #include "conf/provider.h"
 
+/* Tokens: a prompt of one word takes 8 (formats.md G.5), its answer one. No window is smaller. */
+#define CONF_WINDOW_MIN 9
+
 struct conf_strings {
 	struct span *at;
 	size_t n;
@@ -164,7 +167,7 @@ struct conf_channel {
 };
 
 struct conf_cost {
-	bool given;
+	bool given; /* false: the price is unknown; true with zeros: it is free */
 	int64_t input_micros, output_micros, cached_micros; /* per 1,000 tokens */
 };
 
@@ -190,6 +193,13 @@ struct conf_model {
 	size_t ndefaults;
 	int strategy; /* enum conf_routing, or -1 */
 	struct span realm;
+};
+
+/* What models_file says of a name. */
+struct conf_fact {
+	struct span name;
+	int64_t context_window, max_output; /* 0 = unknown */
+	struct conf_cost cost;
 };
 
 struct conf_task {
@@ -269,6 +279,9 @@ struct conf {
 		struct span target; /* "stderr", "syslog" or a path */
 	} log;
 	struct conf_policy policy; /* the defaults that channels start from */
+	struct span models_file;   /* absolute; empty = none */
+	struct conf_fact *facts;   /* of models_file, by name: see known.h */
+	size_t nfacts;
 	struct conf_model *models;
 	size_t nmodels;
 	struct conf_channel *channels;
@@ -324,6 +337,8 @@ void conf_print(const struct conf *conf, struct buf *out);
 struct conf_channel *conf_channel(const struct conf *conf, struct span name);     /* or NULL */
 struct conf_account *conf_account(const struct conf_channel *ch, struct span id); /* or NULL */
 struct conf_model *conf_model(const struct conf *conf, struct span name);         /* or NULL */
+/* Is it a name that some API has for the limit on an answer's tokens: max_tokens, max_completion_tokens, max_output_tokens? */
+bool conf_is_limit(struct span field);
 /* Does any pattern match? No patterns match everything. */
 bool conf_serves(const struct conf_strings *patterns, struct span model);
 

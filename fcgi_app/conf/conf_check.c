@@ -114,6 +114,8 @@ void
 conf_check_global(struct load *load, const struct tree *root)
 {
 	struct conf *conf = load->conf;
+	const struct order kept = {"context.max_session", "context.max_total",
+	    &conf->context.max_session_bytes, &conf->context.max_total_bytes};
 
 	check_server(load, root);
 	check_auth(load, root);
@@ -121,6 +123,7 @@ conf_check_global(struct load *load, const struct tree *root)
 	place_log(load, root);
 	if (conf->state_dir.n == 0)
 		load_fault(load, tree_at(root, "state_dir"), NULL, "is empty");
+	check_order(load, root, &kept);
 	check_url(load, root, "alerts.url", conf->alerts.url, URL_CALL);
 	check_url(load, root, "redis.url", conf->redis.url, URL_REDIS);
 	conf_check_policy(load, root, &conf->policy);

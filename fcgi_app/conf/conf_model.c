@@ -2,7 +2,10 @@
 
 #include "base/emit.h"
 #include "conf/conf_channel.h"
+#include "conf/conf_fact.h"
+#include "conf/conf_model_check.h"
 #include "conf/expand.h"
+#include "conf/known.h"
 #include "conf/setting.h"
 
 /* JSON text of a value, its strings expanded. As deep as a tree may be: 16. */
@@ -42,11 +45,41 @@ write_value(struct load *load, const struct tree *node, struct buf *out)
 	return fine;
 }
 
+/* What only the request itself can say, and what the gateway sets in it. */
+static bool
+is_requests_own(struct span name)
+{
+	static const char *const own[] = {"model", "messages", "input", "prompt", "stream",
+	    "stream_options", "previous_response_id", "conversation"};
+
+	for (size_t i = 0; i < NELEM(own); i++)
+		if (text_is(name, own[i]))
+			return true;
+	return name.n == 0;
+}
+
+static void
+check_default(struct load *load, const struct tree *t, const struct tree **limit)
+{
+	int64_t n;
+
+	if (is_requests_own(t->key))
+		load_fault(load, t, NULL, "cannot have a default: the request itself says it");
+	if (!conf_is_limit(t->key))
+		return;
+	if (*limit != NULL)
+		load_fault(load, t, NULL, "is the same limit as %.*s", (int)(*limit)->key.n,
+		    (*limit)->key.p);
+	if (t->type != TREE_NUMBER || !text_i64(t->text, 1, INT32_MAX, &n))
+		load_fault(load, t, NULL, "must be a whole number of tokens, at least 1");
+	*limit = t;
+}
+
 static void
 read_defaults(
     struct load *load, const struct tree *node, struct conf_header **list_out, size_t *n_out)
 {
-	const struct tree *defaults = tree_member(node, SPAN("defaults"));
+	const struct tree *defaults = tree_member(node, SPAN("defaults")), *limit = NULL;
 	struct conf_header *list;
 	size_t n = 0;
 
@@ -60,6 +93,8 @@ read_defaults(
 	for (const struct tree *t = defaults->first; t != NULL; t = t->next) {
 		struct buf *json = arena_buf(load->work, LOAD_FILE_MAX);
 
+		if (!t->repeated)
+			check_default(load, t, &limit);
 		if (t->repeated || !write_value(load, t, json))
 			continue;
 		list[n++] = (struct conf_header){
@@ -67,41 +102,6 @@ read_defaults(
 	}
 	*list_out = list;
 	*n_out = n;
-}
-
-static void
-finish_cost(const struct tree *node, struct conf_cost *cost)
-{
-	const struct tree *t = tree_member(node, SPAN("cost"));
-
-	cost->given = t != NULL && t->n > 0;
-	if (cost->given && tree_member(t, SPAN("cached")) == NULL)
-		cost->cached_micros = cost->input_micros;
-}
-
-static void
-read_model(struct load *load, const struct tree *node, struct conf_model *model)
-{
-	struct setting_into into = {.group = OPTIONS_MODEL, .base = model};
-	char clean[160];
-
-	model->strategy = -1;
-	if (model->name.n == 0 || model->name.n > 128 ||
-	    text_clean(clean, sizeof clean, model->name) != model->name.n ||
-	    !text_is(model->name, clean))
-		load_fault(load, node, NULL,
-		    "a model's name must be 1 to 128 bytes without control characters");
-	if (node->type != TREE_OBJECT) {
-		setting_mistyped(load, node, "an object");
-		return;
-	}
-	setting_defaults(load, &into);
-	setting_read(load, node, &into, "");
-	finish_cost(node, &model->cost);
-	read_defaults(load, node, &model->defaults, &model->ndefaults);
-	if (model->realm.n > 0 && !setting_is_name(model->realm))
-		load_fault(load, tree_member(node, SPAN("realm")), NULL,
-		    "must be 1 to 64 of A-Z a-z 0-9 . _ @ -");
 }
 
 /* A field that neither the target nor a nearer entry wrote. */
@@ -136,23 +136,88 @@ inherit(struct lack *lack, struct conf_target *target, const struct tree *node,
 	}
 }
 
+/* What nobody wrote, out of models_file; the first fact that says it counts. */
 static void
-inherit_all(struct load *load, const struct tree *node, struct conf_target *target,
-    const struct conf_model *model)
+learn(const struct lack *lack, struct conf_target *target, const struct conf_fact *fact)
 {
-	const struct tree *entry = node->parent->parent;
-	const struct conf_model *own = conf_model(load->conf, target->model);
-	struct lack lack = {
+	if (fact == NULL)
+		return;
+	if (lack->context_window && target->context_window == 0)
+		target->context_window = fact->context_window;
+	if (lack->max_output && target->max_output == 0)
+		target->max_output = fact->max_output;
+	if (lack->cost && !target->cost.given)
+		target->cost = fact->cost;
+}
+
+static struct lack
+lack_of(const struct tree *node)
+{
+	return (struct lack){
 	    .context_window = tree_member(node, SPAN("context_window")) == NULL,
 	    .max_output = tree_member(node, SPAN("max_output")) == NULL,
 	    .cost = tree_member(node, SPAN("cost")) == NULL,
 	    .tasks = tree_member(node, SPAN("tasks")) == NULL,
 	    .defaults = tree_member(node, SPAN("defaults")) == NULL,
 	};
+}
+
+static void
+inherit_all(struct load *load, const struct tree *node, struct conf_target *target,
+    const struct conf_model *model)
+{
+	const struct tree *entry = node->parent->parent;
+	const struct conf_model *own = conf_model(load->conf, target->model);
+	struct lack lack = lack_of(node);
 
 	if (own != NULL)
 		inherit(&lack, target, tree_member(entry->parent, target->model), own);
 	inherit(&lack, target, entry, model);
+	learn(&lack, target, known_fact(load->conf, target->model));
+	learn(&lack, target, known_fact(load->conf, model->name));
+	conf_fact_check_sizes(load, node, target->context_window, &target->max_output);
+}
+
+/* An entry's own figures: they are told of it, and hold where the name is no target's. */
+static void
+learn_entry(struct load *load, const struct tree *node, struct conf_model *model)
+{
+	struct lack lack = lack_of(node);
+	struct conf_target known = {.context_window = model->context_window,
+	    .max_output = model->max_output,
+	    .cost = model->cost};
+
+	learn(&lack, &known, known_fact(load->conf, model->name));
+	conf_fact_check_sizes(load, node, known.context_window, &known.max_output);
+	model->context_window = known.context_window;
+	model->max_output = known.max_output;
+	model->cost = known.cost;
+}
+
+static void
+read_model(struct load *load, const struct tree *node, struct conf_model *model)
+{
+	struct setting_into into = {.group = OPTIONS_MODEL, .base = model};
+	char clean[160];
+
+	model->strategy = -1;
+	if (model->name.n == 0 || model->name.n > 128 ||
+	    text_clean(clean, sizeof clean, model->name) != model->name.n ||
+	    !text_is(model->name, clean))
+		load_fault(load, node, NULL,
+		    "a model's name must be 1 to 128 bytes without control characters");
+	if (node->type != TREE_OBJECT) {
+		setting_mistyped(load, node, "an object");
+		return;
+	}
+	setting_defaults(load, &into);
+	setting_read(load, node, &into, "");
+	conf_fact_finish_cost(load, node, &model->cost);
+	read_defaults(load, node, &model->defaults, &model->ndefaults);
+	learn_entry(load, node, model);
+	if (model->realm.n > 0 && !setting_is_name(model->realm))
+		load_fault(load, tree_member(node, SPAN("realm")), NULL,
+		    "must be 1 to 64 of A-Z a-z 0-9 . _ @ -");
 }
 
 static void
@@ -169,7 +234,7 @@ read_target(struct load *load, const struct tree *node, const struct conf_model 
 	}
 	setting_defaults(load, &into);
 	setting_read(load, node, &into, "");
-	finish_cost(node, &target->cost);
+	conf_fact_finish_cost(load, node, &target->cost);
 	read_defaults(load, node, &target->defaults, &target->ndefaults);
 	if (channel == NULL)
 		load_fault(load, node, "channel", "is missing");
@@ -185,6 +250,7 @@ static void
 read_targets(struct load *load, const struct tree *node, struct conf_model *model)
 {
 	const struct tree *list = tree_member(node, SPAN("targets"));
+	size_t faults = load->report->faults;
 
 	if (list == NULL) {
 		load_fault(load, node, "targets", "is missing");
@@ -199,6 +265,8 @@ read_targets(struct load *load, const struct tree *node, struct conf_model *mode
 	model->targets = arena_alloc(load->arena, (list->n + 1) * sizeof *model->targets);
 	for (const struct tree *t = list->first; t != NULL; t = t->next)
 		read_target(load, t, model, &model->targets[model->ntargets++]);
+	if (load->report->faults == faults)
+		conf_model_check(load, node, model);
 }
 
 void

@@ -15,6 +15,7 @@
 #define ACCOUNT(member) .offset = offsetof(struct conf_account, member)
 #define MODEL(member) .offset = offsetof(struct conf_model, member)
 #define TARGET(member) .offset = offsetof(struct conf_target, member)
+#define FACT(member) .offset = offsetof(struct conf_fact, member)
 
 /* each in the order of its enum */
 static const char *const auth_modes[] = {"web-server", "keys", "open", NULL};
@@ -293,6 +294,9 @@ const struct option options_table[] = {
         .choices = log_formats, .help = "one JSON object a line, or key=value"},
     {"log.target", OPTION_TEXT, GLOBAL(log.target), .standard = "\"stderr\"",
         .help = "stderr, syslog or a file"},
+    {"models_file", OPTION_PATH, GLOBAL(models_file), .standard = "\"\"",
+        .help =
+            "windows, limits and prices of models by name; relative to this file; empty = none"},
     {"models", OPTION_OTHER, .standard = "{}",
         .help = "names that clients may ask for, each with its targets"},
     {"channels", OPTION_OTHER, .standard = "{}",
@@ -441,6 +445,19 @@ static const struct option target_rows[] = {
         .help = "fields put into a request that lacks them"},
 };
 
+static const struct option fact_rows[] = {
+    {"context_window", OPTION_INT, FACT(context_window), .min = 0, .max = 1e9, .standard = "0",
+        .help = "tokens that fit; 0 = unknown"},
+    {"max_output", OPTION_INT, FACT(max_output), .min = 0, .max = 1e9, .standard = "0",
+        .help = "most tokens of an answer; 0 = unknown"},
+    {"cost.input", OPTION_MICROS, FACT(cost.input_micros), .min = 0, .max = 1e6, .sample = "0.01",
+        .help = "price per 1,000 tokens of prompt"},
+    {"cost.output", OPTION_MICROS, FACT(cost.output_micros), .min = 0, .max = 1e6, .sample = "0.03",
+        .help = "price per 1,000 tokens of answer"},
+    {"cost.cached", OPTION_MICROS, FACT(cost.cached_micros), .min = 0, .max = 1e6,
+        .sample = "0.0025", .help = "price per 1,000 cached tokens of prompt; absent = as input"},
+};
+
 const struct option_group options_groups[OPTIONS__MAX] = {
     [OPTIONS_GLOBAL] = {"", options_table, NELEM(options_table)},
     [OPTIONS_CHANNEL] = {"channels.NAME.", channel_rows, NELEM(channel_rows)},
@@ -448,4 +465,5 @@ const struct option_group options_groups[OPTIONS__MAX] = {
     [OPTIONS_ACCOUNT] = {"channels.NAME.accounts[].", account_rows, NELEM(account_rows)},
     [OPTIONS_MODEL] = {"models.NAME.", model_rows, NELEM(model_rows)},
     [OPTIONS_TARGET] = {"models.NAME.targets[].", target_rows, NELEM(target_rows)},
+    [OPTIONS_FACT] = {"models_file.NAME.", fact_rows, NELEM(fact_rows)},
 };

@@ -3,8 +3,8 @@
  *
  * A row: where it stands in the file, its type, bounds, default as text, one line of help, and where its value goes.
  * Rows of the sections upstream, pool, cooldown, breaker and channel_breaker go into a struct conf_policy and may also
- * stand in a channel. What stands in each channel, rule, account, model and target has a table of its own, in the same
- * form: see options_groups.
+ * stand in a channel. What stands in each channel, rule, account, model, target and name of models_file has a table of its
+ * own, in the same form: see options_groups.
  *
  * Source    SPEC.md section 3
  */
@@ -57,6 +57,7 @@ enum options_group {
 	OPTIONS_ACCOUNT,
 	OPTIONS_MODEL,
 	OPTIONS_TARGET,
+	OPTIONS_FACT, /* of a name in models_file */
 	OPTIONS__MAX
 };
 

@@ -15,6 +15,7 @@
 #include "ctl/errands.h"
 #include "ctl/explain_run.h"
 #include "ctl/limits.h"
+#include "ctl/models_run.h"
 #include "ctl/session_verbs.h"
 #include "ctl/show.h"
 
@@ -52,6 +53,8 @@ static const struct command {
     {"explain", explain_run, "--model M [--session S] [--client C] [--realm R] [--json]",
         "who would serve a request now, and why each other account would not",
         "sluicectl explain --model gpt-4o"},
+    {"models", models_run, "[--json]",
+        "models, where they go, and how fast, sound and dear each is there", "sluicectl models"},
     {"limits", limits_run, "[--json]", "who rests until when, and why", "sluicectl limits"},
     {"costs", books_costs_run, "[--json]", "measured prices by account and model",
         "sluicectl costs"},

@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 #define OUTPUT_MAX (256u << 20)
+#define USUAL_TOKENS 1000 /* of a prompt of which nothing is known: for costs */
 
 /* The request that is asked about. */
 struct question {
-	const char *model, *session, *client, *realm;
+	const char *model, *task, *session, *client, *realm;
+	int64_t tokens; /* of its prompt; -1 = not said */
 };
 
 struct asked {
@@ -102,18 +104,21 @@ static bool
 begin_walk(struct asked *asked)
 {
 	const struct attach *a = asked->attach;
-	struct route route;
+	const struct route_wish wish = {.model = text_span(asked->q->model),
+	    .task = text_span(asked->q->task),
+	    .wires = ROUTE_WIRES_ALL};
+	struct route_list list;
+	struct walk_start start = {.list = &list,
+	    .task = wish.task,
+	    .realm = text_span(asked->q->realm),
+	    .wires = ROUTE_WIRES_ALL};
 
-	if (!route_find(a->conf, text_span(asked->q->model), ROUTE_WIRES_ALL, &route)) {
+	if (!route_all(a->conf, &wish, asked->arena, &list)) {
 		fprintf(asked->ctl->err, "sluicectl: no channel serves the model '%s'\n",
 		    asked->q->model);
 		return false;
 	}
-	walk_begin(&asked->walk, a->pool, &route, ROUTE_WIRES_ALL, asked->arena);
-	if (asked->q->realm != NULL)
-		asked->walk.wish.realm = text_span(asked->q->realm);
-	else if (route.entry != NULL)
-		asked->walk.wish.realm = route.entry->realm;
+	walk_begin(&asked->walk, a->pool, &start, asked->arena);
 	return find_session(asked);
 }
 
@@ -225,6 +230,46 @@ print_head(const struct asked *asked, const struct json *doc)
 }
 
 static void
+print_target(const struct asked *asked, const struct json *target, struct wall_ms now)
+{
+	const char *no = "-";
+
+	fprintf(asked->ctl->out, "  %-32s %6.1f%% %8.2f %7lld %7.1f%% %8s %12s %9s  %s%s\n",
+	    arena_print(asked->arena, "%s/%s", text_at(asked, target, "channel", ""),
+	        text_at(asked, target, "model", "")),
+	    100 * real_at(target, "share"), real_at(target, "weight"), number_at(target, "calls"),
+	    100 * real_at(target, "success_rate"),
+	    json_at(target, "first_ms") == NULL
+	        ? no
+	        : arena_print(asked->arena, "%lldms", number_at(target, "first_ms")),
+	    json_at(target, "cost") == NULL
+	        ? no
+	        : arena_print(asked->arena, "%.6f", real_at(target, "cost")),
+	    json_at(target, "context_window") == NULL
+	        ? no
+	        : arena_print(asked->arena, "%lld", number_at(target, "context_window")),
+	    why_out(asked, target, now),
+	    strcmp(text_at(asked, target, "state", ""), "trial") == 0 ? "one request tries it"
+	                                                              : "");
+}
+
+static void
+print_targets(const struct asked *asked, const struct json *doc, struct wall_ms now)
+{
+	const struct json *targets = json_at(doc, "targets");
+	FILE *out = asked->ctl->out;
+
+	if (json_count(targets) == 0)
+		return;
+	fprintf(out, "\ntargets  by %s  task %s\n", text_at(asked, doc, "routing", ""),
+	    text_at(asked, doc, "task", "-"));
+	fprintf(out, "  %-32s %7s %8s %7s %8s %8s %12s %9s  %s\n", "TARGET", "SHARE", "WEIGHT",
+	    "CALLS", "SUCCESS", "FIRST", "COST", "WINDOW", "OUT");
+	for (size_t i = 0; i < json_count(targets); i++)
+		print_target(asked, json_item(targets, i), now);
+}
+
+static void
 print_end(const struct asked *asked, const struct json *doc)
 {
 	FILE *out = asked->ctl->out;
@@ -247,11 +292,25 @@ print_tables(const struct asked *asked, const struct json *doc, struct wall_ms n
 	size_t goes = 0;
 
 	print_head(asked, doc);
+	print_targets(asked, doc, now);
 	for (size_t i = 0; i < json_count(chain); i++)
 		goes += json_at(json_item(chain, i), "passed_over") == NULL;
 	for (size_t i = 0; i < json_count(channels); i++)
 		print_channel(asked, json_item(channels, i), now, i >= goes);
 	print_end(asked, doc);
+}
+
+/* The prompt is as large for every model as was said. */
+static struct walk_size
+size_of(const struct asked *asked)
+{
+	const size_t n = asked->walk.plan.ntargets;
+	int64_t *prompts = arena_alloc(asked->arena, (n + 1) * sizeof *prompts);
+
+	for (size_t i = 0; i < n; i++)
+		prompts[i] = asked->q->tokens;
+	return (struct walk_size){
+	    .prompts = asked->q->tokens < 0 ? NULL : prompts, .guess = USUAL_TOKENS};
 }
 
 static int
@@ -266,7 +325,9 @@ answer(struct asked *asked)
 	    .slot = asked->attach->slot,
 	    .arena = asked->arena,
 	    .now = now,
+	    .size = size_of(asked),
 	    .model = text_span(asked->q->model),
+	    .task = text_span(asked->q->task),
 	    .client = text_span(asked->q->client),
 	    .session = asked->walk.session.key != NULL ? asked->key.brief : NULL,
 	    .degraded = chores_degraded(&serve, now),
@@ -290,9 +351,11 @@ answer(struct asked *asked)
 int
 explain_run(struct ctl *ctl, int argc, char **argv)
 {
-	struct question q = {.client = ""};
+	struct question q = {.client = "", .tokens = -1};
 	const struct args_option options[] = {
 	    {.name = "--model", .text = &q.model},
+	    {.name = "--task", .text = &q.task},
+	    {.name = "--tokens", .number = &q.tokens, .min = 0, .max = INT32_MAX},
 	    {.name = "--session", .text = &q.session},
 	    {.name = "--client", .text = &q.client},
 	    {.name = "--realm", .text = &q.realm},
@@ -303,6 +366,8 @@ explain_run(struct ctl *ctl, int argc, char **argv)
 
 	if (!args_only(ctl, argc, argv, options, NELEM(options)))
 		return CTL_USAGE;
+	if (q.model == NULL && q.task != NULL)
+		q.model = ROUTE_AUTO;
 	if (q.model == NULL) {
 		fprintf(ctl->err, "sluicectl: explain wants --model; see --help\n");
 		return CTL_USAGE;

@@ -25,7 +25,11 @@ struct estimate_model {
 	enum estimate_table table;
 	unsigned percent; /* of what the table says */
 	bool claude;      /* counts images and tools as Anthropic does */
+	bool openai;      /* one of OpenAI's: the table's encoding is its own */
 };
+
+/* Without who serves it ("openai/") and that it was tuned ("ft:"). */
+struct span estimate_bare(struct span model);
 
 /* By the model's name. */
 struct estimate_model estimate_model(struct span model);

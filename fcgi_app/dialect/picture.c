@@ -7,8 +7,8 @@
 #define AREA_TOKEN 750
 #define CLAUDE_MAX 1600
 #define TILE 512
-#define TILE_BASE 85
-#define TILE_EACH 170
+#define PATCH 32
+#define PATCHES_MAX 1536
 
 static int
 value_of(char c)
@@ -156,15 +156,84 @@ picture_tokens_claude(const struct picture_size *size)
 	return n < CLAUDE_MAX ? n : CLAUDE_MAX;
 }
 
-int64_t
-picture_tokens_tiles(const struct picture_size *size, bool low)
-{
-	struct picture_size s = *size;
+/* Tokens: formats.md G.5. The first that fits counts. */
+static const struct {
+	const char *prefix;
+	struct picture_price price;
+} prices[] = {
+    {"gpt-4o-mini", {2833, 5667, 0}},
+    {"gpt-4.1-mini", {0, 0, 162}},
+    {"gpt-4.1-nano", {0, 0, 246}},
+    {"gpt-5-mini", {0, 0, 162}},
+    {"gpt-5-nano", {0, 0, 246}},
+    {"gpt-5", {70, 140, 0}},
+    {"o4-mini", {0, 0, 172}},
+    {"o1", {75, 150, 0}},
+    {"o3", {75, 150, 0}},
+    {"", {85, 170, 0}},
+};
 
-	if (low)
-		return TILE_BASE;
-	s = shrink(s, s.width > s.height ? s.width : s.height, 2048);
+struct picture_price
+picture_price(struct span model)
+{
+	size_t i = 0;
+
+	while (!text_starts_fold(model, prices[i].prefix))
+		i++;
+	return prices[i].price;
+}
+
+static uint64_t
+min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t
+up(uint64_t n, uint64_t by)
+{
+	return (n + by - 1) / by;
+}
+
+/* The largest whole number whose square is no more; for small ones. */
+static uint64_t
+root(uint64_t square)
+{
+	uint64_t n = 0;
+
+	while ((n + 1) * (n + 1) <= square)
+		n++;
+	return n > 0 ? n : 1;
+}
+
+/* Too many are scaled down in proportion, so that one edge is of whole patches. */
+static uint64_t
+patches(uint64_t w, uint64_t h)
+{
+	uint64_t all = up(w, PATCH) * up(h, PATCH), wide, high;
+
+	if (all <= PATCHES_MAX)
+		return all;
+	wide = root(min64(PATCHES_MAX * w / h, (uint64_t)PATCHES_MAX * PATCHES_MAX));
+	high = root(min64(PATCHES_MAX * h / w, (uint64_t)PATCHES_MAX * PATCHES_MAX));
+	return wide * h < high * w ? wide * up(wide * h, w) : high * up(high * w, h);
+}
+
+static int64_t
+tiles(const struct picture_size *size)
+{
+	struct picture_size s =
+	    shrink(*size, size->width > size->height ? size->width : size->height, 2048);
+
 	s = shrink(s, s.width < s.height ? s.width : s.height, 768);
-	return TILE_BASE +
-	       (int64_t)((s.width + TILE - 1) / TILE) * ((s.height + TILE - 1) / TILE) * TILE_EACH;
+	return (int64_t)(up(s.width, TILE) * up(s.height, TILE));
+}
+
+int64_t
+picture_tokens(const struct picture_price *price, const struct picture_size *size, bool low)
+{
+	if (price->patch_hundredths > 0)
+		return (int64_t)up(
+		    patches(size->width, size->height) * price->patch_hundredths, 100);
+	return price->base + (low ? 0 : tiles(size) * price->tile);
 }

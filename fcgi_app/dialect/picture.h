@@ -18,7 +18,16 @@ struct picture_size {
 bool picture_size(struct span base64, struct picture_size *size_out);
 /* Anthropic's: by area, after the long edge was limited. */
 int64_t picture_tokens_claude(const struct picture_size *size);
-/* OpenAI's of gpt-4o: tiles of 512 after two reductions. */
-int64_t picture_tokens_tiles(const struct picture_size *size, bool low);
+
+/* OpenAI's, by family: tiles of 512 after two reductions, or patches of 32. */
+struct picture_price {
+	unsigned base, tile;       /* tokens */
+	unsigned patch_hundredths; /* of a token for each patch; 0: tiles */
+};
+/* Of gpt-4o where nothing is known of the model. */
+struct picture_price picture_price(struct span model);
+/* `low`: the base alone; of patches there is no such thing. */
+int64_t picture_tokens(
+    const struct picture_price *price, const struct picture_size *size, bool low);
 
 #endif

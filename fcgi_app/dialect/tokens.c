@@ -1,41 +1,142 @@
 #include "dialect/tokens.h"
 
-#include "dialect/picture.h"
+#include "base/buf.h"
+#include "dialect/bpe.h"
+#include "dialect/split.h"
+#include "dialect/tokens_tools.h"
+
+#include <stdlib.h>
 
 /* Tokens around the texts: formats.md G.5, G.6. */
 #define MESSAGE 4 /* with its role */
-#define ANSWER 3  /* the begin of what is asked for */
+#define NAME 1
+#define ANSWER 3 /* the begin of what is asked for */
 #define CALL 8
-#define TOOL 7
-#define TOOLS 12 /* once */
-#define TOOLS_CLAUDE 346
 #define PICTURE 1000 /* of unknown size */
 #define PAGE 2000
 #define PAGE_BYTES 50000 /* of base64: a guess, as the pages are not looked for */
 #define SOUND_BYTES 2000 /* of base64 a token, at 128 kbit/s */
 
 struct tokens {
-	int spare;
+	struct vocab vocab;
+	struct split *split;
+	struct bpe_room room;
 };
 
 enum err
 tokens_open(const char *path, struct tokens **tokens_out, struct why *why)
 {
+	struct tokens *tokens;
+	struct vocab vocab;
+	enum err err = vocab_open(path, &vocab, why);
+
 	*tokens_out = NULL;
-	err_why(why, "%s: there is no such file", path);
-	return ERR_NOT_FOUND;
+	if (err != ERR_OK)
+		return err;
+	tokens = calloc(1, sizeof *tokens);
+	if (tokens == NULL)
+		die("no memory");
+	tokens->vocab = vocab;
+	tokens->split = split_new();
+	*tokens_out = tokens;
+	return ERR_OK;
 }
 
 void
 tokens_close(struct tokens **tokens)
 {
+	if (*tokens == NULL)
+		return;
+	vocab_close(&(*tokens)->vocab);
+	split_free(&(*tokens)->split);
+	free(*tokens);
 	*tokens = NULL;
+}
+
+bool
+tokens_are_whole(const struct tokens *tokens)
+{
+	return vocab_whole(&tokens->vocab);
+}
+
+static int64_t
+count_valid(struct tokens *tokens, enum vocab_encoding encoding, struct span text)
+{
+	const struct vocab_table *table = &tokens->vocab.tables[encoding];
+	int64_t n = 0;
+
+	for (size_t at = 0; at < text.n;) {
+		size_t length = split_next(tokens->split, encoding, text, at);
+
+		n += (int64_t)bpe_count(
+		    table, (struct span){text.p + at, length}, &tokens->room, NULL);
+		at += length;
+	}
+	return n;
+}
+
+/* Bytes of the character that begins there; 0: none does. */
+static size_t
+character(struct span text)
+{
+	for (size_t n = 1; n <= 4 && n <= text.n; n++)
+		if (text_utf8((struct span){text.p, n}))
+			return n;
+	return 0;
+}
+
+/* Each byte that is no UTF-8 is counted as U+FFFD. */
+static int64_t
+count_mended(struct tokens *tokens, enum vocab_encoding encoding, struct span text)
+{
+	struct buf mended;
+	int64_t n;
+
+	buf_init(&mended, 3 * text.n + 1);
+	for (size_t at = 0; at < text.n;) {
+		size_t length = character(text_from(text, at));
+
+		if (length > 0)
+			buf_add(&mended, text.p + at, length);
+		else
+			buf_z(&mended, "\xef\xbf\xbd");
+		at += length > 0 ? length : 1;
+	}
+	n = count_valid(tokens, encoding, buf_text(&mended));
+	buf_release(&mended);
+	return n;
+}
+
+int64_t
+tokens_exact(struct tokens *tokens, enum vocab_encoding encoding, struct span text)
+{
+	return text_utf8(text) ? count_valid(tokens, encoding, text)
+	                       : count_mended(tokens, encoding, text);
 }
 
 struct tokens_model
 tokens_model(struct tokens *tokens, struct span model)
 {
-	return (struct tokens_model){.tokens = tokens, .by = estimate_model(model)};
+	struct tokens_model out = {
+	    .tokens = tokens,
+	    .by = estimate_model(model),
+	    .picture = picture_price(estimate_bare(model)),
+	};
+
+	out.coded =
+	    tokens != NULL && (out.by.table == ESTIMATE_O200K || out.by.table == ESTIMATE_CL100K);
+	out.exact = out.coded && out.by.openai;
+	return out;
+}
+
+int64_t
+tokens_hundredths(const struct tokens_model *model, struct span text)
+{
+	enum vocab_encoding encoding =
+	    model->by.table == ESTIMATE_CL100K ? VOCAB_CL100K : VOCAB_O200K;
+
+	return model->coded ? 100 * tokens_exact(model->tokens, encoding, text)
+	                    : estimate_text(model->by.table, text);
 }
 
 struct count {
@@ -44,42 +145,35 @@ struct count {
 	int64_t tokens;
 };
 
-static int64_t
-hundredths(const struct tokens_model *model, struct span text)
-{
-	return estimate_text(model->by.table, text);
-}
-
 static void
 add_text(struct count *c, struct span text)
 {
-	c->text += hundredths(c->model, text);
+	c->text += tokens_hundredths(c->model, text);
 }
 
-/* JSON of tools is dearer than it is counted: formats.md G.5. */
-static void
-add_schema(struct count *c, struct span text)
+static int64_t
+picture(const struct tokens_model *model, const struct form_media *media)
 {
-	c->text += hundredths(c->model, text) * 9 / 10;
+	struct picture_size size;
+
+	if (!picture_size(media->data, &size))
+		return PICTURE;
+	return model->by.claude
+	           ? picture_tokens_claude(&size)
+	           : picture_tokens(&model->picture, &size, text_is(media->detail, "low"));
 }
 
 static void
 add_media(struct count *c, enum form_kind kind, const struct form_media *media)
 {
-	struct picture_size size;
-
 	if (media->plain.n > 0)
 		add_text(c, media->plain);
 	else if (kind == FORM_AUDIO)
 		c->tokens += (int64_t)(media->data.n / SOUND_BYTES) + 1;
 	else if (kind == FORM_DOCUMENT)
 		c->tokens += PAGE * ((int64_t)(media->data.n / PAGE_BYTES) + 1);
-	else if (!picture_size(media->data, &size))
-		c->tokens += PICTURE;
-	else if (c->model->by.claude)
-		c->tokens += picture_tokens_claude(&size);
 	else
-		c->tokens += picture_tokens_tiles(&size, text_is(media->detail, "low"));
+		c->tokens += picture(c->model, media);
 }
 
 /* Parts of a result are texts and media only, so this goes one step deep. */
@@ -116,23 +210,6 @@ add_part(struct count *c, const struct form_part *part)
 		add_plain_part(c, &result->parts[i]);
 }
 
-static void
-add_tools(struct count *c, const struct form *form)
-{
-	if (form->ntools > 0)
-		c->tokens += c->model->by.claude ? TOOLS_CLAUDE : TOOLS;
-	for (size_t i = 0; i < form->ntools; i++) {
-		const struct form_tool *tool = &form->tools[i];
-
-		add_text(c, tool->name);
-		add_text(c, tool->description);
-		add_schema(c, tool->schema);
-		add_schema(c, tool->format);
-		add_schema(c, tool->raw);
-		c->tokens += TOOL;
-	}
-}
-
 static int64_t
 total(const struct count *c)
 {
@@ -151,9 +228,13 @@ tokens_text(const struct tokens_model *model, struct span text)
 int64_t
 tokens_turn(const struct tokens_model *model, const struct form_turn *turn)
 {
-	struct count c = {.model = model, .tokens = MESSAGE};
+	/* each result is a message of its own */
+	struct count c = {.model = model, .tokens = turn->role == FORM_TOOL ? 0 : MESSAGE};
 
-	add_text(&c, turn->name);
+	if (turn->name.n > 0) {
+		add_text(&c, turn->name);
+		c.tokens += NAME;
+	}
 	for (size_t p = 0; p < turn->nparts; p++)
 		add_part(&c, &turn->parts[p]);
 	return total(&c);
@@ -163,9 +244,10 @@ int64_t
 tokens_frame(const struct tokens_model *model, const struct form *form)
 {
 	struct count c = {.model = model, .tokens = ANSWER};
+	struct tokens_tools tools = tokens_tools(model, form);
 
-	add_tools(&c, form);
-	add_schema(&c, form->schema);
+	c.text += tools.hundredths;
+	c.tokens += tools.tokens;
 	return total(&c);
 }
 
@@ -177,4 +259,24 @@ tokens_form(const struct tokens_model *model, const struct form *form)
 	for (size_t i = 0; i < form->nturns; i++)
 		n += tokens_turn(model, &form->turns[i]);
 	return n;
+}
+
+static bool
+is_text(const struct form_turn *turn)
+{
+	for (size_t i = 0; i < turn->nparts; i++)
+		if (turn->parts[i].kind != FORM_TEXT && turn->parts[i].kind != FORM_REFUSAL)
+			return false;
+	return turn->role != FORM_TOOL;
+}
+
+bool
+tokens_are_exact(const struct tokens_model *model, const struct form *form)
+{
+	if (!model->exact || form->ntools > 0 || form->schema.n > 0)
+		return false;
+	for (size_t i = 0; i < form->nturns; i++)
+		if (!is_text(&form->turns[i]))
+			return false;
+	return true;
 }

@@ -119,6 +119,8 @@ settle(struct bench *b, struct pick_lease *lease, struct settle_session *session
 	    .latency_ms = 900,
 	    .first_content_ms = 300,
 	    .sent = true,
+	    .target = true,
+	    .estimated = 850,
 	    .session = session};
 	struct settle_report report;
 	struct why why = {""};

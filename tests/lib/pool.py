@@ -26,7 +26,7 @@ PROGRAM = os.path.join(BUILD, "sluice.fcgi")
 CTL = os.path.join(BUILD, "sluicectl")
 
 # Warnings that any run may have: as root, and the state changes that the scenarios are about.
-USUAL = [r"root", r"account .*(cool|disabl|breaker|active|rest)", r"upstream", r"attempt"]
+USUAL = [r"root", r"account .*(cool|disabl|breaker|active|rest)", r"model .*(cool|active)", r"upstream", r"attempt"]
 # Sanitizer and crash marks that no run may have.
 DEADLY = re.compile(
     r"AddressSanitizer|LeakSanitizer|UndefinedBehavior|runtime error:|Assertion|Segmentation|SIGSEGV|"

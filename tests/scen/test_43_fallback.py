@@ -127,7 +127,8 @@ def test_the_fallbacks_model(up, gate, streamed):
     up.script(K1, error(500), error(500))
     models = {
         "smart": {
-            "targets": [{"channel": "oa", "model": "gpt-x"}, {"channel": "ob", "model": "deep-y"}]
+            "targets": [{"channel": "oa", "model": "gpt-x"}, {"channel": "ob", "model": "deep-y"}],
+            "strategy": "task",
         },
         "plain": {"targets": [{"channel": "oa", "model": "gpt-z"}]},
     }

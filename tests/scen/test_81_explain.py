@@ -247,6 +247,7 @@ def test_every_reason_why_an_account_is_out(up, gate):
     assert seen(doc, "A11")["in_flight"] == 1
     assert doc["would"] == {
         "channel": "oa",
+        "model": "m1",
         "account": "A1",
         "by": "draw",
         "permit": False,

@@ -157,11 +157,30 @@ check_stable(const char *name, const struct buf *got)
 	buf_release(&again);
 }
 
+/* NN.facts beside a case is the facts.json beside its configuration. False: there is none. */
+static bool
+put_facts(const char *path, char *put, size_t cap)
+{
+	char facts[300];
+	struct buf text;
+	bool any;
+
+	snprintf(facts, sizeof facts, "%.*s.facts", (int)strlen(path) - 5, path);
+	snprintf(put, cap, "%s/facts.json", dir);
+	read_text(facts, &text);
+	any = text.n > 0;
+	if (any)
+		write_text(put, buf_text(&text));
+	buf_release(&text);
+	return any;
+}
+
 static void
 run_case(const char *path)
 {
 	struct buf text, got;
-	bool fine;
+	char facts[128];
+	bool fine, has_facts = put_facts(path, facts, sizeof facts);
 
 	read_text(path, &text);
 	buf_init(&got, BYTES);
@@ -169,6 +188,8 @@ run_case(const char *path)
 	compare(path, fine, &got);
 	if (fine)
 		check_stable(path, &got);
+	if (has_facts)
+		unlink(facts);
 	buf_release(&text);
 	buf_release(&got);
 }

@@ -53,7 +53,7 @@ ask(const char *path, const char *body, enum provider_wire wire)
 static enum err
 aim(const char *model, struct why *why)
 {
-	struct convert_target target = {&channel, text_span(model), 0};
+	struct convert_target target = {.channel = &channel, .model = text_span(model)};
 
 	return convert_aim(&convert, &target, why);
 }

@@ -111,28 +111,45 @@ static const struct {
 	const char *name;
 	enum estimate_table table;
 	unsigned percent;
-	bool claude;
+	bool claude, openai;
 } models[] = {
-    {"gpt-4o-mini", ESTIMATE_O200K, 100, false},
-    {"gpt-4.1", ESTIMATE_O200K, 100, false},
-    {"gpt-4-turbo", ESTIMATE_CL100K, 100, false},
-    {"gpt-3.5-turbo", ESTIMATE_CL100K, 100, false},
-    {"text-embedding-3-small", ESTIMATE_CL100K, 100, false},
-    {"gpt-5", ESTIMATE_O200K, 100, false},
-    {"deepseek-chat", ESTIMATE_DEEPSEEK, 100, false},
-    {"deepseek-ai/DeepSeek-V3", ESTIMATE_DEEPSEEK, 100, false},
-    {"Qwen/Qwen2.5-72B", ESTIMATE_QWEN, 100, false},
-    {"claude-2.1", ESTIMATE_CLAUDE2, 100, true},
-    {"claude-instant-1.2", ESTIMATE_CLAUDE2, 100, true},
-    {"claude-3-5-sonnet-20241022", ESTIMATE_O200K, 120, true},
-    {"anthropic/claude-3.7-sonnet", ESTIMATE_O200K, 120, true},
-    {"claude-sonnet-4-20250514", ESTIMATE_O200K, 120, true},
-    {"claude-opus-4-5", ESTIMATE_O200K, 120, true},
-    {"claude-opus-4-7", ESTIMATE_O200K, 155, true},
-    {"claude-sonnet-5", ESTIMATE_O200K, 155, true},
-    {"claude-next", ESTIMATE_O200K, 155, true},
-    {"", ESTIMATE_O200K, 100, false},
-    {"glm-4.6", ESTIMATE_O200K, 100, false},
+    {"gpt-4o-mini", ESTIMATE_O200K, 100, false, true},
+    {"gpt-4.1", ESTIMATE_O200K, 100, false, true},
+    {"gpt-4-turbo", ESTIMATE_CL100K, 100, false, true},
+    {"gpt-3.5-turbo", ESTIMATE_CL100K, 100, false, true},
+    {"text-embedding-3-small", ESTIMATE_CL100K, 100, false, true},
+    {"gpt-5", ESTIMATE_O200K, 100, false, true},
+    {"deepseek-chat", ESTIMATE_DEEPSEEK, 100, false, false},
+    {"deepseek-ai/DeepSeek-V3", ESTIMATE_DEEPSEEK, 100, false, false},
+    {"Qwen/Qwen2.5-72B", ESTIMATE_QWEN, 100, false, false},
+    {"claude-2.1", ESTIMATE_CLAUDE2, 100, true, false},
+    {"claude-instant-1.2", ESTIMATE_CLAUDE2, 100, true, false},
+    {"claude-3-5-sonnet-20241022", ESTIMATE_O200K, 120, true, false},
+    {"anthropic/claude-3.7-sonnet", ESTIMATE_O200K, 120, true, false},
+    {"claude-sonnet-4-20250514", ESTIMATE_O200K, 120, true, false},
+    {"claude-opus-4-5", ESTIMATE_O200K, 120, true, false},
+    {"claude-opus-4-7", ESTIMATE_O200K, 155, true, false},
+    {"claude-sonnet-5", ESTIMATE_O200K, 155, true, false},
+    {"claude-next", ESTIMATE_O200K, 155, true, false},
+    {"", ESTIMATE_O200K, 100, false, false},
+    {"glm-4.6", ESTIMATE_O200K, 100, false, false},
+    {"openai/gpt-4-turbo", ESTIMATE_CL100K, 100, false, true},
+    {"ft:gpt-3.5-turbo-0125:acme::abc", ESTIMATE_CL100K, 100, false, true},
+    {"gpt-35-turbo", ESTIMATE_CL100K, 100, false, true},
+    {"GPT-4o", ESTIMATE_O200K, 100, false, true},
+    {"gpt-4.5-preview", ESTIMATE_O200K, 100, false, true},
+    {"gpt-6", ESTIMATE_O200K, 100, false, true},
+    {"chatgpt-4o-latest", ESTIMATE_O200K, 100, false, true},
+    {"openai/gpt-oss-120b", ESTIMATE_O200K, 100, false, true},
+    {"o1", ESTIMATE_O200K, 100, false, true},
+    {"o3-mini", ESTIMATE_O200K, 100, false, true},
+    {"o4-mini:high", ESTIMATE_O200K, 100, false, true},
+    {"text-embedding-ada-002", ESTIMATE_CL100K, 100, false, true},
+    {"o1ympus", ESTIMATE_O200K, 100, false, false},
+    {"text-embedding-v3", ESTIMATE_O200K, 100, false, false},
+    {"gpt-neox-20b", ESTIMATE_O200K, 100, false, false},
+    {"my-gpt-4o", ESTIMATE_O200K, 100, false, false},
+    {"anthropic/claude-instant", ESTIMATE_CLAUDE2, 100, true, false},
 };
 
 static void
@@ -143,9 +160,9 @@ names(void **state)
 		struct estimate_model m = estimate_model(text_span(models[i].name));
 
 		if (m.table != models[i].table || m.percent != models[i].percent ||
-		    m.claude != models[i].claude)
-			fail_msg("%s: table %d, %u %%, claude %d", models[i].name, (int)m.table,
-			    m.percent, m.claude);
+		    m.claude != models[i].claude || m.openai != models[i].openai)
+			fail_msg("%s: table %d, %u %%, claude %d, openai %d", models[i].name,
+			    (int)m.table, m.percent, m.claude, m.openai);
 	}
 }
 

@@ -35,12 +35,12 @@ static const struct step {
     {"still there", GET, "c", "a", 10, 1, 2, 1 << 20, STORE_OK, 2},
     {"empty", PUT, "c", "empty", 0, 3, 3, 1 << 20, STORE_OK, 3},
     {"empty is there", GET, "c", "empty", 0, 3, 3, 1 << 20, STORE_OK, 3},
-    {"one piece", PUT, "c", "one", KEPT_PIECE, 4, 3, 1 << 20, STORE_OK, 4},
-    {"one and a byte", PUT, "c", "more", KEPT_PIECE + 1, 5, 3, 1 << 20, STORE_OK, 5},
-    {"many pieces", PUT, "c", "many", 9 * KEPT_PIECE - 1, 6, 3, 1 << 20, STORE_OK, 6},
-    {"one piece is there", GET, "c", "one", KEPT_PIECE, 4, 3, 1 << 20, STORE_OK, 6},
-    {"one and a byte is there", GET, "c", "more", KEPT_PIECE + 1, 5, 3, 1 << 20, STORE_OK, 6},
-    {"many pieces are there", GET, "c", "many", 9 * KEPT_PIECE - 1, 6, 3, 1 << 20, STORE_OK, 6},
+    {"one piece", PUT, "c", "one", SHELF_PIECE, 4, 3, 1 << 20, STORE_OK, 4},
+    {"one and a byte", PUT, "c", "more", SHELF_PIECE + 1, 5, 3, 1 << 20, STORE_OK, 5},
+    {"many pieces", PUT, "c", "many", 9 * SHELF_PIECE - 1, 6, 3, 1 << 20, STORE_OK, 6},
+    {"one piece is there", GET, "c", "one", SHELF_PIECE, 4, 3, 1 << 20, STORE_OK, 6},
+    {"one and a byte is there", GET, "c", "more", SHELF_PIECE + 1, 5, 3, 1 << 20, STORE_OK, 6},
+    {"many pieces are there", GET, "c", "many", 9 * SHELF_PIECE - 1, 6, 3, 1 << 20, STORE_OK, 6},
     {"again, shorter", PUT, "c", "many", 5, 7, 4, 1 << 20, STORE_OK, 6},
     {"the newer one", GET, "c", "many", 5, 7, 4, 1 << 20, STORE_OK, 6},
     {"deleted", DEL, "c", "more", 0, 0, 4, 1 << 20, STORE_OK, 5},
@@ -65,7 +65,7 @@ struct taken {
 	const struct step *step;
 	char *text; /* what is put, or what came */
 	size_t n;
-	struct kept_sum sum;
+	struct shelf_sum sum;
 };
 
 static char *
@@ -140,7 +140,7 @@ static void
 table(void **state)
 {
 	struct env *env = with_book(*state);
-	struct kept_sum sum = {.rows = 0};
+	struct shelf_sum sum = {.rows = 0};
 	uint64_t left;
 
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

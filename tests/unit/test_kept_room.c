@@ -54,7 +54,7 @@ put_all(struct env *env, struct texts texts)
 static enum store_rc
 die_here(struct txn *book, void *arg)
 {
-	struct kept_sum sum;
+	struct shelf_sum sum;
 
 	(void)arg;
 	if (kept_sums(book, &sum) == STORE_OK)

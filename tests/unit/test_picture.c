@@ -84,12 +84,62 @@ costs(void **state)
 	(void)state;
 	for (size_t i = 0; i < NELEM(tokens); i++) {
 		struct picture_size s = {tokens[i].width, tokens[i].height};
-		int64_t claude = picture_tokens_claude(&s), tiles = picture_tokens_tiles(&s, false);
+		struct picture_price price = picture_price(SPAN("gpt-4o"));
+		int64_t claude = picture_tokens_claude(&s),
+		        tiles = picture_tokens(&price, &s, false);
 
 		if (claude != tokens[i].claude || tiles != tokens[i].tiles)
 			fail_msg("%u x %u: %lld, %lld", s.width, s.height, (long long)claude,
 			    (long long)tiles);
-		assert_int_equal(picture_tokens_tiles(&s, true), 85);
+		assert_int_equal(picture_tokens(&price, &s, true), 85);
+	}
+}
+
+/* OpenAI's families. */
+static const struct {
+	const char *model;
+	uint32_t width, height;
+	int64_t tokens, low;
+} families[] = {
+    {"gpt-4o", 1024, 1024, 765, 85},
+    {"gpt-4o-2024-08-06", 2048, 4096, 1105, 85},
+    {"gpt-4o-mini", 1024, 1024, 2833 + 4 * 5667, 2833},
+    {"gpt-4.1", 512, 512, 255, 85},
+    {"gpt-4.5-preview", 512, 512, 255, 85},
+    {"o1", 1024, 1024, 675, 75},
+    {"o1-pro", 1024, 1024, 675, 75},
+    {"o3", 1024, 1024, 675, 75},
+    {"gpt-5", 1024, 1024, 630, 70},
+    {"gpt-5.2-chat-latest", 1024, 1024, 630, 70},
+    {"glm-4.5v", 1024, 1024, 765, 85},
+    {"", 1, 1, 255, 85},
+    /* patches: 1024 of 1024 x 1024; 1452 of 1800 x 2400, which are too many */
+    {"gpt-4.1-mini", 1024, 1024, 1659, 1659},
+    {"gpt-4.1-mini", 1800, 2400, 2353, 2353},
+    {"gpt-4.1-mini", 2400, 1800, 2353, 2353},
+    {"gpt-5-mini", 1024, 1024, 1659, 1659},
+    {"gpt-4.1-nano", 1024, 1024, 2520, 2520},
+    {"gpt-5-nano", 33, 32, 5, 5},
+    {"o4-mini", 1024, 1024, 1762, 1762},
+    {"o4-mini", 1, 1, 2, 2},
+    {"gpt-5-mini", UINT32_MAX, 1, 2489, 2489},
+    {"gpt-5-mini", 1, UINT32_MAX, 2489, 2489},
+    {"gpt-5-mini", UINT32_MAX, UINT32_MAX, 2465, 2465},
+};
+
+static void
+prices(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NELEM(families); i++) {
+		struct picture_size s = {families[i].width, families[i].height};
+		struct picture_price price = picture_price(text_span(families[i].model));
+		int64_t all = picture_tokens(&price, &s, false),
+		        low = picture_tokens(&price, &s, true);
+
+		if (all != families[i].tokens || low != families[i].low)
+			fail_msg("%s, %u x %u: %lld, %lld", families[i].model, s.width, s.height,
+			    (long long)all, (long long)low);
 	}
 }
 
@@ -100,6 +150,7 @@ main(void)
 	    cmocka_unit_test(table),
 	    cmocka_unit_test(cuts),
 	    cmocka_unit_test(costs),
+	    cmocka_unit_test(prices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

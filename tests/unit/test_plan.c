@@ -71,7 +71,8 @@ small_init(struct small *s, const struct given *given)
 		s->targets[s->entry.ntargets].channel = (size_t)(target[0] - 'a');
 		s->targets[s->entry.ntargets++].model = text_span(target + 2);
 	}
-	s->first = (struct route){0, SPAN("m"), s->entry.ntargets > 0 ? &s->entry : NULL};
+	s->first =
+	    (struct route){.model = SPAN("m"), .entry = s->entry.ntargets > 0 ? &s->entry : NULL};
 }
 
 static const struct {
@@ -151,7 +152,7 @@ test_ways(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* Why each step is passed over: . goes, O open, S spent, R repeated, W another wire, M lacks the model. */
+/* Why each step is passed over: . goes, O open, S spent, R repeated, T a target, W another wire, M lacks the model. */
 static const struct {
 	const char *what;
 	struct given given;
@@ -179,14 +180,14 @@ test_passes(void **state)
 		plan_begin(&plan, &s.conf, &s.first, CHAT);
 		assert_int_equal(n, s.channels[0].nfallback + 1);
 		for (size_t step = 1; step <= n; step++) {
-			struct span model;
-			size_t channel;
-			enum plan_pass pass = plan_step(&plan, s.answers, step, &channel, &model);
+			struct route route;
+			enum plan_pass pass = plan_step(&plan, s.answers, step, &route);
 
-			if (".OSRWM"[pass] != passes[i].steps[step - 1])
+			if (".OSRTWM"[pass] != passes[i].steps[step - 1])
 				fail_msg("%s: step %zu: got %c, want %c", passes[i].what, step,
-				    ".OSRWM"[pass], passes[i].steps[step - 1]);
-			assert_int_equal(channel, step == 1 ? 0 : s.channels[0].fallback[step - 2]);
+				    ".OSRTWM"[pass], passes[i].steps[step - 1]);
+			assert_int_equal(
+			    route.channel, step == 1 ? 0 : s.channels[0].fallback[step - 2]);
 		}
 	}
 }
@@ -320,7 +321,7 @@ test_facts(void **state)
 
 /* Of the target that serves now; without an entry, of the one that the model's own name has. */
 static void
-test_max_output(void **state)
+test_target(void **state)
 {
 	static const struct given given = {{"bc"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"};
 	struct conf_model own = {.name = SPAN("m"), .max_output = 9};
@@ -331,16 +332,17 @@ test_max_output(void **state)
 	small_init(&s, &given);
 	s.targets[0].max_output = 7;
 	s.targets[1].max_output = 8;
+	s.first.target = &s.targets[0];
 	plan_begin(&plan, &s.conf, &s.first, CHAT);
 	assert_true(plan_next(&plan, s.answers));
-	assert_int_equal(plan_max_output(&plan), 7);
+	assert_int_equal(plan_target(&plan).max_output, 7);
 	assert_true(plan_next(&plan, s.answers));
-	assert_int_equal(plan_max_output(&plan), 8);
+	assert_int_equal(plan_target(&plan).max_output, 8);
 	assert_true(plan_next(&plan, s.answers)); /* by its name, which no target has */
-	assert_int_equal(plan_max_output(&plan), 0);
+	assert_int_equal(plan_target(&plan).max_output, 0);
 	s.conf.models = &own;
 	s.conf.nmodels = 1;
-	assert_int_equal(plan_max_output(&plan), 9);
+	assert_int_equal(plan_target(&plan).max_output, 9);
 }
 
 /* A configuration's bits are the breaker's. */
@@ -364,7 +366,7 @@ main(void)
 	    cmocka_unit_test(test_budgets),
 	    cmocka_unit_test(test_back),
 	    cmocka_unit_test(test_facts),
-	    cmocka_unit_test(test_max_output),
+	    cmocka_unit_test(test_target),
 	    cmocka_unit_test(test_triggers),
 	};
 

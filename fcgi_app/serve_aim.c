@@ -1,0 +1,455 @@
+#include "serve_aim.h"
+
+#include "access.h"
+#include "answer.h"
+#include "base/clock.h"
+#include "run_job.h"
+#include "session.h"
+#include "walk_elect.h"
+
+#define TASK_BYTES 64 /* of a task's name */
+
+/* ---- the beginning ---- */
+
+/* Tokens that the answer may have, as the client says; 0 = it does not. */
+static int64_t
+limit_of(const struct request *rq)
+{
+	int64_t most = 0;
+
+	if (!scan_i64(&rq->read.max_completion_tokens, 0, INT32_MAX, &most) &&
+	    !scan_i64(&rq->read.max_tokens, 0, INT32_MAX, &most) &&
+	    !scan_i64(&rq->read.max_output_tokens, 0, INT32_MAX, &most))
+		most = 0;
+	return most;
+}
+
+/* Who can serve it: conversations are converted, all else goes to its own API. */
+static unsigned
+own_wires(const struct serve_job *j)
+{
+	return j->rq.endpoint->converts ? ROUTE_WIRES_ALL : ROUTE_WIRE(j->rq.endpoint->wire);
+}
+
+static bool
+is_count(const struct serve_job *j)
+{
+	return j->rq.endpoint->dialect == &dialect_count_tokens;
+}
+
+/* What the client calls the task. */
+static struct span
+said_task(struct serve_job *j)
+{
+	const struct scan_value *member = &j->rq.read.metadata_task_type;
+	struct span task = text_trim(exchange_param(j->x, "HTTP_X_TASK_TYPE"));
+
+	if (task.n == 0 && member->type == SCAN_STRING)
+		task = text_trim(scan_string(j->s->arena, member->raw));
+	return task.n <= TASK_BYTES ? task : SPAN("");
+}
+
+static bool
+find_routes(struct serve_job *j, struct route_list *list_out)
+{
+	struct route_wish wish = {.model = j->rq.model, .task = j->task};
+
+	/* tokens are counted for any */
+	wish.wires = is_count(j) ? ROUTE_WIRES_ALL : own_wires(j);
+	if (route_all(j->s->conf, &wish, j->s->arena, list_out))
+		return true;
+	answer_refuse(j, 404, "model_not_found",
+	    arena_print(j->s->arena, "no channel serves the model '%.*s'",
+	        (int)(j->rq.model.n < 128 ? j->rq.model.n : 128), j->rq.model.p));
+	return false;
+}
+
+static void
+find_session(struct serve_job *j)
+{
+	struct session_source source = {j->s->conf, j->x, &j->rq.read, j->rq.client};
+	struct session_key *key = arena_alloc(j->s->arena, sizeof *key);
+	struct walk *w = &j->walk;
+
+	if (!j->s->conf->sticky.enabled || !j->s->has_secret)
+		return;
+	if (!run_job_session(j, key))
+		session_key(&j->s->secret, &source, j->s->arena, key);
+	if (key->kind != SESSION_NONE)
+		w->wish.session = w->session.key = key->hash;
+	j->record.session = key->brief;
+}
+
+bool
+serve_aim_begin(struct serve_job *j)
+{
+	struct route_list list;
+	struct walk_start start = {.list = &list, .realm = access_realm(j->x)};
+	struct walk *w = &j->walk;
+
+	j->task = said_task(j);
+	if (!find_routes(j, &list))
+		return false;
+	start.task = j->task;
+	start.wires = is_count(j) ? ROUTE_WIRES_ALL : own_wires(j);
+	walk_begin(w, j->s->pool, &start, j->s->arena);
+	convert_begin(&j->convert, j->s->arena, &j->rq, clock_wall().v / 1000);
+	/* for quotas */
+	w->wish.tokens = (uint64_t)(limit_of(&j->rq) + dialect_guess_tokens(j->rq.read.body.n));
+	find_session(j);
+	return true;
+}
+
+/* ---- how large it is ---- */
+
+static const struct form *
+form_of(struct serve_job *j)
+{
+	struct span whole = recall_whole(j);
+	struct form *form;
+	struct why why;
+
+	if (context_whole(j) != NULL)
+		return context_whole(j);
+	if (whole.n == 0)
+		return convert_read(&j->convert, &why) == ERR_OK ? &j->convert.form : NULL;
+	form = arena_alloc(j->s->arena, sizeof *form);
+	return flow_wires[j->rq.endpoint->wire].read(j->s->arena, whole, form, &why) == ERR_OK
+	           ? form
+	           : NULL;
+}
+
+static bool
+may_be_asked(const struct walk *w, size_t i)
+{
+	enum elect_out out = w->candidates[i].out;
+
+	return out != ELECT_TRIED && out != ELECT_TASK && out != ELECT_WIRE;
+}
+
+/* A token has at least one byte. */
+static bool
+may_be_too_large(const struct walk *w, int64_t most)
+{
+	for (size_t i = 0; i < w->plan.ntargets; i++) {
+		const struct conf_target *target = w->plan.targets[i].target;
+
+		if (may_be_asked(w, i) && target != NULL && target->context_window > 0 &&
+		    most > target->context_window)
+			return true;
+	}
+	return false;
+}
+
+static bool
+goes_by_cost(const struct walk *w)
+{
+	struct elect_rule rule = walk_rule(w, 0);
+
+	return rule.strategy == CONF_ROUTE_COST_FIRST ||
+	       (rule.strategy == CONF_ROUTE_MIXED && rule.fallback == CONF_ROUTE_COST_FIRST);
+}
+
+/* The size matters where prices differ. */
+static bool
+has_prices(const struct walk *w)
+{
+	const struct conf_cost *first = NULL;
+
+	for (size_t i = 0; i < w->plan.ntargets; i++) {
+		const struct conf_target *target = w->plan.targets[i].target;
+
+		if (!may_be_asked(w, i) || target == NULL || !target->cost.given)
+			continue;
+		if (first != NULL && (first->input_micros != target->cost.input_micros ||
+		                         first->output_micros != target->cost.output_micros))
+			return true;
+		first = &target->cost;
+	}
+	return false;
+}
+
+static void
+count(struct serve_job *j)
+{
+	const struct walk *w = &j->walk;
+	int64_t *prompts = arena_alloc(j->s->arena, (w->plan.ntargets + 1) * sizeof *prompts);
+
+	j->weigh.form = form_of(j);
+	j->weigh.least = context_trims(j);
+	for (size_t i = 0; i < w->plan.ntargets; i++)
+		prompts[i] = weigh_prompt(&j->weigh, w->plan.targets[i].model);
+	j->prompts = prompts;
+}
+
+struct walk_size
+serve_aim_size(struct serve_job *j)
+{
+	const struct walk *w = &j->walk;
+	struct span whole = recall_whole(j);
+	size_t bytes = whole.n > 0 ? whole.n : j->rq.read.body.n + context_bytes(j);
+	struct walk_size size = {.limit = limit_of(&j->rq), .guess = dialect_guess_tokens(bytes)};
+
+	if (j->prompts == NULL && j->rq.endpoint->converts &&
+	    (j->explain || may_be_too_large(w, (int64_t)bytes + size.limit) ||
+	        (goes_by_cost(w) && has_prices(w))))
+		count(j);
+	size.prompts = j->prompts;
+	return size;
+}
+
+/* ---- which target ---- */
+
+static enum store_rc
+elect_in(struct txn *txn, void *arg)
+{
+	return walk_elect(txn, arg);
+}
+
+struct trial {
+	const struct walk_elect *elect;
+	bool taken;
+};
+
+static enum store_rc
+trial_in(struct txn *txn, void *arg)
+{
+	struct trial *trial = arg;
+
+	return walk_elect_trial(txn, trial->elect, &trial->taken);
+}
+
+static void
+warn(struct serve_job *j, const char *message)
+{
+	log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), message, LOG_TEXT("id", j->rq.id),
+	    LOG_Z("why", env_error(j->s->env)));
+}
+
+/* May the request go to the chosen target? One that was at rest takes one request over all processes. */
+static bool
+is_ours(struct serve_job *j, const struct walk_elect *e)
+{
+	const struct elect_candidate *c = &j->walk.candidates[e->target];
+	struct trial trial = {e, false};
+
+	/* that it can be had now is unlikely for who is only spare: the one request is not spent on it */
+	if (!c->trial || j->explain || is_count(j) || (c->out != ELECT_IN && c->out != ELECT_FULL))
+		return true;
+	if (env_update(j->s->env, trial_in, &trial) == STORE_OK)
+		return trial.taken;
+	warn(j, "a target at rest could not be tried");
+	return true;
+}
+
+static bool
+look(struct serve_job *j, struct walk_elect *e)
+{
+	e->now = clock_wall();
+	if (env_view(j->s->env, elect_in, e) == STORE_OK)
+		return e->target != ELECT_NOBODY;
+	warn(j, "the targets could not be looked at");
+	e->target = elect_choose(j->walk.candidates, j->walk.plan.ntargets, &e->rule);
+	return e->target != ELECT_NOBODY;
+}
+
+static struct walk_elect
+begin_elect(struct serve_job *j)
+{
+	struct walk *w = &j->walk;
+
+	return (struct walk_elect){
+	    .walk = w,
+	    .slot = j->s->slot,
+	    .arena = j->s->arena,
+	    .size = serve_aim_size(j),
+	    .rule = walk_rule(w, serve_job_random(j->s)),
+	};
+}
+
+/* To another target. */
+static bool
+take_target(struct serve_job *j)
+{
+	struct walk *w = &j->walk;
+	struct walk_elect e;
+
+	if (w->candidates == NULL || w->attempts >= w->max_attempts || w->last_chance)
+		return false;
+	e = begin_elect(j);
+	for (size_t i = 0; i <= w->plan.ntargets && look(j, &e); i++)
+		if (is_ours(j, &e)) {
+			walk_take(w, e.target, j->s->arena);
+			return true;
+		}
+	return false;
+}
+
+void
+serve_aim_peek(struct serve_job *j)
+{
+	struct walk_elect e;
+
+	if (j->walk.candidates == NULL || j->walk.last_chance)
+		return;
+	e = begin_elect(j);
+	(void)look(j, &e);
+	j->walk.plan.spare = walk_has_spare(&j->walk);
+}
+
+/* ---- the chain ---- */
+
+struct chain_look {
+	struct serve_job *j;
+	struct wall_ms now;
+};
+
+static enum store_rc
+read_answers(struct txn *txn, void *arg)
+{
+	struct chain_look *look = arg;
+	const struct pool *pool = look->j->s->pool;
+	struct walk *w = &look->j->walk;
+	enum store_rc rc = pick_chain(txn, pool, w->plan.first.channel, look->now, w->answers);
+
+	if (rc == STORE_OK && w->plan.channel != w->plan.first.channel)
+		rc = pick_chain(txn, pool, w->plan.channel, look->now, w->answers);
+	return rc;
+}
+
+/* Only channels with a fallback list pay for this. */
+static void
+look_at_chain(struct serve_job *j)
+{
+	struct chain_look look = {j, clock_wall()};
+	const struct conf *conf = j->s->conf;
+	const struct plan *plan = &j->walk.plan;
+
+	if (conf->channels[plan->first.channel].nfallback == 0 &&
+	    conf->channels[plan->channel].nfallback == 0)
+		return;
+	if (env_view(j->s->env, read_answers, &look) != STORE_OK)
+		warn(j, "the fallback channels could not be looked at");
+}
+
+void
+serve_aim_look(struct serve_job *j)
+{
+	look_at_chain(j);
+	walk_aim(&j->walk);
+}
+
+/* ---- the body ---- */
+
+/* Put the request into the API of the walk's present channel. */
+static enum err
+aim(struct serve_job *j, struct why *why)
+{
+	const struct walk *w = &j->walk;
+	struct conf_target known = plan_target(&w->plan);
+	struct convert_target target = {
+	    .channel = w->channel,
+	    .model = w->plan.model,
+	    .max_output = known.max_output,
+	    .defaults = known.defaults,
+	    .ndefaults = known.ndefaults,
+	};
+	enum err err = recall_aim(j, why);
+
+	if (err == ERR_OK)
+		err = context_aim(j, why);
+	return err == ERR_OK ? convert_aim(&j->convert, &target, why) : err;
+}
+
+/* In the words that clients look for who then shorten their conversation. */
+static bool
+refuse_size(struct serve_job *j, int64_t window)
+{
+	const struct plan *plan = &j->walk.plan;
+	long long limit = limit_of(&j->rq), prompt = 0, most = window;
+	const char *text;
+
+	for (size_t i = 0; i < plan->ntargets; i++)
+		if (plan->targets[i].target != NULL &&
+		    plan->targets[i].target->context_window == window)
+			prompt = j->walk.facts[i].prompt;
+	if (j->rq.endpoint->wire == FORM_MESSAGES && limit > 0)
+		text = arena_print(j->s->arena,
+		    "prompt is too long: input length and `max_tokens` exceed context limit: %lld + %lld > %lld",
+		    prompt, limit, most);
+	else if (j->rq.endpoint->wire == FORM_MESSAGES)
+		text = arena_print(
+		    j->s->arena, "prompt is too long: %lld tokens > %lld maximum", prompt, most);
+	else
+		text = arena_print(j->s->arena,
+		    "This model's maximum context length is %lld tokens. However, you requested %lld "
+		    "tokens (%lld in the prompt, %lld for the answer).",
+		    most, prompt + limit, prompt, limit);
+	answer_refuse(j, 400, "context_length_exceeded", text);
+	return false;
+}
+
+bool
+serve_aim_first(struct serve_job *j)
+{
+	struct walk *w = &j->walk;
+	int64_t window;
+
+	if (w->candidates == NULL || j->explain)
+		return true;
+	if (!take_target(j)) {
+		window = walk_largest_window(w);
+		if (window > 0)
+			return refuse_size(j, window);
+		if (!walk_next_channel(w, j->s->arena)) {
+			w->exhausted = true;
+			answer_give_up(j);
+			return false;
+		}
+	}
+	w->plan.wires = own_wires(j);
+	walk_judge_wires(w);
+	return true;
+}
+
+/* Who cannot read what the client says may still pass it on. */
+static void
+narrow(struct serve_job *j)
+{
+	if (j->convert.state != CONVERT_UNREADABLE)
+		return;
+	j->walk.plan.wires &= ROUTE_WIRE(j->rq.endpoint->wire);
+	walk_judge_wires(&j->walk);
+}
+
+bool
+serve_aim_body(struct serve_job *j)
+{
+	struct why why, other;
+
+	if (j->walk.candidates != NULL && j->explain)
+		return true;
+	if (aim(j, &why) == ERR_OK)
+		return true;
+	narrow(j);
+	while (take_target(j)) {
+		if (aim(j, &other) == ERR_OK)
+			return true;
+		narrow(j);
+	}
+	answer_refuse(j, 400, "invalid_request_error", why.text);
+	return false;
+}
+
+bool
+serve_aim_next(struct serve_job *j)
+{
+	struct why why;
+
+	while (take_target(j) || walk_next_channel(&j->walk, j->s->arena)) {
+		if (aim(j, &why) == ERR_OK)
+			return true;
+		narrow(j);
+	}
+	return false;
+}

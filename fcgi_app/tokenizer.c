@@ -1,0 +1,66 @@
+#include "tokenizer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PROGRAM "/proc/self/exe"
+
+/* Up to its last slash; 0 on failure. A program that was replaced is called "... (deleted)", in the same folder. */
+static size_t
+program_folder(char path[PATH_MAX])
+{
+	ssize_t n = readlink(PROGRAM, path, PATH_MAX - 1);
+
+	while (n > 0 && path[n - 1] != '/')
+		n--;
+	return n > 0 ? (size_t)n : 0;
+}
+
+static bool
+is_trusted(const char *path)
+{
+	struct stat st, program;
+
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return false;
+	return st.st_uid == 0 || st.st_uid == geteuid() ||
+	       (stat(PROGRAM, &program) == 0 && program.st_uid == st.st_uid);
+}
+
+static bool
+is_there(char path[PATH_MAX], struct span folder, const char *below)
+{
+	int n = snprintf(path, PATH_MAX, "%.*s%s/" TOKENIZER_FILE, (int)folder.n, folder.p, below);
+
+	return n > 0 && n < PATH_MAX && is_trusted(path);
+}
+
+bool
+tokenizer_find(const char *state_dir, char path_out[PATH_MAX])
+{
+	char program[PATH_MAX];
+	struct span own = {program, program_folder(program)};
+
+	if (own.n > 0 &&
+	    (is_there(path_out, own, ".") || is_there(path_out, own, "../share/sluice") ||
+	        is_there(path_out, own, "../../share/sluice")))
+		return true;
+	return is_there(path_out, text_span(state_dir), "/..") ||
+	       is_there(path_out, SPAN("/usr/local"), "/share/sluice") ||
+	       is_there(path_out, SPAN("/usr"), "/share/sluice");
+}
+
+struct tokens *
+tokenizer_of(struct serve *s)
+{
+	char path[PATH_MAX];
+	struct why why;
+
+	if (!s->tokens_sought && tokenizer_find(s->conf->state_dir.p, path) &&
+	    tokens_open(path, &s->tokens, &why) != ERR_OK)
+		s->tokens = NULL;
+	s->tokens_sought = true;
+	return s->tokens;
+}
