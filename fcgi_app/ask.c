@@ -100,6 +100,7 @@ begin(struct serve_job *q, struct serve_job *job, const struct ask *ask, struct 
 {
 	struct arena *arena = job->s->arena;
 	struct span body = body_of(arena, ask);
+	const char *purpose = ask->purpose == NULL ? "question" : ask->purpose;
 
 	if (ask->model.n > REQUEST_MODEL_MAX) {
 		err_why(why, "the model's name is too long");
@@ -108,7 +109,7 @@ begin(struct serve_job *q, struct serve_job *job, const struct ask *ask, struct 
 	*q = (struct serve_job){.s = job->s, .x = own_exchange(job), .aside = true};
 	q->rq = (struct request){
 	    .id = text_span(
-	        arena_print(arena, "%.*s-%s", (int)job->rq.id.n, job->rq.id.p, ask->purpose)),
+	        arena_print(arena, "%.*s-%s", (int)job->rq.id.n, job->rq.id.p, purpose)),
 	    .method = SPAN("POST"),
 	    .path = PATH,
 	    .endpoint = endpoint_find(SPAN(PATH)),
@@ -116,7 +117,7 @@ begin(struct serve_job *q, struct serve_job *job, const struct ask *ask, struct 
 	    .model = ask->model,
 	};
 	q->record.arrived = clock_mono();
-	q->record.purpose = ask->purpose;
+	q->record.purpose = purpose;
 	q->respond = (struct respond){
 	    .x = q->x, .arena = arena, .dialect = q->rq.endpoint->dialect, .request_id = q->rq.id};
 	return dialect_read(q->rq.endpoint->dialect, body, &q->rq.read, why);

@@ -92,6 +92,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 	    .target = j->rq.endpoint->dialect->judged,
 	    .usage = &outcome->tap.usage,
 	    .model = model,
+	    .estimated = (uint64_t)j->record.estimated_tokens,
 	    .client = arena_z(j->s->arena, j->rq.client),
 	    .latency_ms = outcome->ended.v - outcome->started.v,
 	    .first_content_ms = aside ? -1 : first_content_ms(outcome),
@@ -116,7 +117,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 		if (report.hard && j->s->nhard++ < SERVE_HARD_MAX)
 			j->s->hard[j->s->nhard - 1] = lease->ref;
 	}
-	record_attempt(&j->record, j->walk.channel, lease, outcome);
+	record_attempt(&j->record, j->walk.channel, lease, text_span(model), outcome);
 }
 
 /* The events that end a stream: who keeps something of it does so before its client sees them. */
@@ -202,6 +203,7 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	j->respond.account = j->convert.account = account->id;
 	j->respond.model = model;
 	j->respond.dropped = way->dropped;
+	j->record.estimated_tokens = weigh_counted(&j->weigh, model);
 	walk_tried(&j->walk, lease);
 	send(j, &task, &call);
 	j->walk.has_outcome = true;

@@ -6,12 +6,13 @@
 
 void
 record_attempt(struct record *record, const struct conf_channel *channel,
-    const struct pick_lease *lease, const struct forward_outcome *outcome)
+    const struct pick_lease *lease, struct span model, const struct forward_outcome *outcome)
 {
 	if (record->n < RECORD_ATTEMPTS_MAX)
 		record->attempts[record->n++] = (struct record_attempt){
 		    .channel = channel->name,
 		    .account = channel->accounts[lease->account].id,
+		    .model = model,
 		    .kind = verdict_table[outcome->finding.verdict].name,
 		    .status = outcome->finding.status,
 		};
@@ -32,6 +33,7 @@ attempts_json(const struct record *record, struct buf *out)
 		emit_object(&e, NULL);
 		emit_text(&e, "channel", a->channel);
 		emit_text(&e, "account", a->account);
+		emit_text(&e, "model", a->model);
 		emit_z(&e, "kind", a->kind);
 		emit_i64(&e, "status", a->status);
 		emit_end(&e);
@@ -48,16 +50,18 @@ record_request(struct log *log, const struct record *record, const struct reques
 
 	if (!log_wants(log, LOG_LEVEL_INFO))
 		return;
-	attempts = arena_buf(respond->arena, 8192);
+	attempts = arena_buf(respond->arena, 65536);
 	attempts_json(record, attempts);
 	const struct log_field fields[] = {LOG_TEXT("id", rq->id), LOG_TEXT("client", rq->client),
 	    LOG_Z("session", record->session == NULL ? "" : record->session),
 	    LOG_TEXT("method", rq->method), LOG_Z("path", rq->path),
 	    LOG_NUMBER("status", respond->gone && respond->status == 0 ? 499 : respond->status),
 	    LOG_Z("outcome", record->outcome == NULL ? "ok" : record->outcome),
-	    LOG_TEXT("wanted_model", rq->model), LOG_TEXT("model", respond->model),
-	    LOG_TEXT("channel", respond->channel), LOG_TEXT("account", respond->account),
-	    LOG_JSON("attempts", buf_text(attempts)), LOG_NUMBER("stream", rq->stream),
+	    LOG_TEXT("wanted_model", rq->model), LOG_TEXT("task", record->task),
+	    LOG_Z("routing", record->routing == NULL ? "" : record->routing),
+	    LOG_TEXT("model", respond->model), LOG_TEXT("channel", respond->channel),
+	    LOG_TEXT("account", respond->account), LOG_JSON("attempts", buf_text(attempts)),
+	    LOG_NUMBER("stream", rq->stream),
 	    LOG_NUMBER("bytes_in", (int64_t)rq->read.body.n + rq->swallowed),
 	    LOG_NUMBER("bytes_out", (int64_t)respond->bytes),
 	    LOG_NUMBER("estimated_tokens", record->estimated_tokens),

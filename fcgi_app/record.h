@@ -18,11 +18,13 @@ struct record {
 	struct mono_ms arrived;
 	const char *session; /* brief hash, or NULL */
 	const char *outcome; /* "ok", "client", "cancelled", a code of our own */
-	const char
-	    *purpose; /* of a question of our own (ask.h): "summary", "classify"; else NULL */
+	const char *routing; /* how the target was chosen; NULL: there was no choice */
+	struct span task;    /* what kind of work it is; "" = not known */
+	/* of a question of our own (ask.h): "summary", "classify"; else NULL */
+	const char *purpose;
 	unsigned n;
 	struct record_attempt {
-		struct span channel, account;
+		struct span channel, account, model;
 		const char *kind;
 		int status;
 	} attempts[RECORD_ATTEMPTS_MAX];
@@ -32,7 +34,7 @@ struct record {
 };
 
 void record_attempt(struct record *record, const struct conf_channel *channel,
-    const struct pick_lease *lease, const struct forward_outcome *outcome);
+    const struct pick_lease *lease, struct span model, const struct forward_outcome *outcome);
 
 void record_request(struct log *log, const struct record *record, const struct request *rq,
     const struct respond *respond, struct wall_ms wall, struct mono_ms now);

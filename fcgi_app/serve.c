@@ -129,6 +129,18 @@ note_session(struct walk *w)
 	w->session.found = w->reason.session;
 }
 
+/* Nobody wants the answer any more; a place in the queue may still be held, whose turn has just come. */
+static enum round
+leave(struct serve_job *j, struct why *why)
+{
+	struct walk *w = &j->walk;
+
+	if (w->reason.result == PICK_WAITING &&
+	    pick_leave(j->s->env, j->s->slot, &w->wish, why) != ERR_OK)
+		return ROUND_STORE;
+	return ROUND_GONE;
+}
+
 static enum round
 one_round(struct serve_job *j, struct why *why)
 {
@@ -137,7 +149,7 @@ one_round(struct serve_job *j, struct why *why)
 	struct pick_lease lease;
 
 	if (j->s->watch->client_gone || watch_is_late(j->s->watch, clock_mono()))
-		return ROUND_GONE;
+		return leave(j, why);
 	serve_aim_look(j);
 	w->wish.random = serve_job_random(j->s);
 	w->wish.may_queue = w->channel->policy.pool.queue_timeout_ms > 0 &&

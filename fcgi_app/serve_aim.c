@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "run_job.h"
 #include "session.h"
+#include "task_of.h"
+#include "tokenizer.h"
 #include "walk_elect.h"
-
-#define TASK_BYTES 64 /* of a task's name */
 
 /* ---- the beginning ---- */
 
@@ -35,18 +35,6 @@ static bool
 is_count(const struct serve_job *j)
 {
 	return j->rq.endpoint->dialect == &dialect_count_tokens;
-}
-
-/* What the client calls the task. */
-static struct span
-said_task(struct serve_job *j)
-{
-	const struct scan_value *member = &j->rq.read.metadata_task_type;
-	struct span task = text_trim(exchange_param(j->x, "HTTP_X_TASK_TYPE"));
-
-	if (task.n == 0 && member->type == SCAN_STRING)
-		task = text_trim(scan_string(j->s->arena, member->raw));
-	return task.n <= TASK_BYTES ? task : SPAN("");
 }
 
 static bool
@@ -86,8 +74,10 @@ serve_aim_begin(struct serve_job *j)
 	struct route_list list;
 	struct walk_start start = {.list = &list, .realm = access_realm(j->x)};
 	struct walk *w = &j->walk;
+	struct task_of task;
 
-	j->task = said_task(j);
+	task_of(j, route_is_auto(j->s->conf, j->rq.model), &task);
+	j->record.task = j->task = task.name;
 	if (!find_routes(j, &list))
 		return false;
 	start.task = j->task;
@@ -175,6 +165,7 @@ count(struct serve_job *j)
 	const struct walk *w = &j->walk;
 	int64_t *prompts = arena_alloc(j->s->arena, (w->plan.ntargets + 1) * sizeof *prompts);
 
+	j->weigh.tokens = tokenizer_of(j->s);
 	j->weigh.form = form_of(j);
 	j->weigh.least = context_trims(j);
 	for (size_t i = 0; i < w->plan.ntargets; i++)
@@ -279,6 +270,7 @@ take_target(struct serve_job *j)
 	e = begin_elect(j);
 	for (size_t i = 0; i <= w->plan.ntargets && look(j, &e); i++)
 		if (is_ours(j, &e)) {
+			j->record.routing = elect_strategy_name(e.rule.strategy);
 			walk_take(w, e.target, j->s->arena);
 			return true;
 		}

@@ -84,7 +84,10 @@ prompt_of_form(struct arena *arena, const struct form *form, struct task_prompt 
 	prompt->ntools = form->ntools;
 }
 
-/* What cannot be read says nothing here: whoever forwards it has the words for that. */
+/*
+ * What cannot be read says nothing here: whoever forwards it has the words for that. Read apart from j->convert, whose
+ * body is not the client's once a conversation stands before it.
+ */
 static void
 prompt_of(struct serve_job *j, struct task_prompt *prompt)
 {
@@ -175,7 +178,8 @@ recall(struct memory *m, struct task_of *task)
 static bool
 may_ask(const struct serve_job *j)
 {
-	return j->s->conf->routing.classifier.n > 0 && !j->explain && !j->aside;
+	return !j->explain && !j->aside && j->rq.endpoint->dialect != &dialect_count_tokens &&
+	       clock_mono().v >= j->s->classifier_rests.v;
 }
 
 static void
@@ -217,7 +221,6 @@ task_of(struct serve_job *j, bool guess, struct task_of *task_out)
 {
 	struct task_prompt prompt;
 	struct memory m;
-	bool asked;
 
 	set(task_out, said_by_client(j), TASK_OF_CLIENT);
 	if (task_out->name.n > 0 || !guess)
@@ -225,9 +228,7 @@ task_of(struct serve_job *j, bool guess, struct task_of *task_out)
 	prompt_of(j, &prompt);
 	if (j->s->conf->routing.classifier.n > 0) {
 		begin_memory(j, &m);
-		asked = recall(&m, task_out) || !may_ask(j) ||
-		        clock_mono().v < j->s->classifier_rests.v;
-		if (!asked)
+		if (!recall(&m, task_out) && may_ask(j))
 			classify(j, &m, &prompt, task_out);
 	}
 	if (task_out->name.n == 0)

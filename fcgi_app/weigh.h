@@ -26,5 +26,7 @@ struct weigh {
 
 /* Tokens of the prompt for this model, not corrected; -1: it cannot be read. */
 int64_t weigh_prompt(struct weigh *w, struct span model);
+/* The same of what was counted already, else 0. */
+int64_t weigh_counted(const struct weigh *w, struct span model);
 
 #endif

@@ -279,6 +279,24 @@ test_drain(void **state)
 	assert_in_range(rig.took_ms, 90, 500);
 }
 
+/* The time for a question of our own is over: nobody's failure, and a half-closed client has not gone for it. */
+static void
+test_late(void **state)
+{
+	static const struct scripted_step steps[][SCRIPTED_STEPS] = {{DO_READ, DO_LINGER}};
+
+	(void)state;
+	forward_rig_begin(steps, 1, "");
+	rig.watch.half_closed = true;
+	rig.watch.half_closed_at.v = clock_mono().v - 2 * WATCH_HALF_CLOSED_MS;
+	rig.watch.deadline.v = clock_mono().v + 100;
+	forward_rig_send(false, false);
+	assert_int_equal(rig.out.finding.verdict, VERDICT_CANCELLED);
+	assert_string_equal(rig.out.finding.rule, "limit");
+	assert_false(rig.out.stopped || rig.watch.client_gone);
+	assert_in_range(rig.took_ms, 90, 500);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, forward_rig_end)
 
 int
@@ -296,6 +314,7 @@ main(void)
 	    TEST(test_slow_is_fine),
 	    TEST(test_nobody),
 	    TEST(test_drain),
+	    TEST(test_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

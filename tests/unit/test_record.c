@@ -124,8 +124,8 @@ test_request(void **state)
 	const struct json *doc;
 
 	(void)state;
-	record_attempt(&record, &channel, &first, &failed);
-	record_attempt(&record, &channel, &second, &fine);
+	record_attempt(&record, &channel, &first, SPAN("gpt-a"), &failed);
+	record_attempt(&record, &channel, &second, SPAN("gpt"), &fine);
 	record_request(log_json, &record, &rq, &r, (struct wall_ms){NOW}, (struct mono_ms){2500});
 	doc = parsed();
 	want_text(doc, "time", "2026-01-05T10:00:00Z");
@@ -139,6 +139,7 @@ test_request(void **state)
 	want_text(doc, "model", "gpt");
 	want_text(doc, "channel", "oa");
 	want_text(doc, "account", "a2");
+	want_text(doc, "attempts.0.model", "gpt-a");
 	want_text(doc, "attempts.0.account", "a1");
 	want_text(doc, "attempts.0.kind", "soft_rate");
 	want_number(doc, "attempts.0.status", 429);
@@ -153,6 +154,12 @@ test_request(void **state)
 	want_number(doc, "estimated", 1);
 	want_number(doc, "first_byte_ms", 300);
 	want_number(doc, "ms", 1500);
+	assert_null(strstr(line, "purpose"));
+	record.purpose = "classify";
+	record_request(log_json, &record, &rq, &r, (struct wall_ms){NOW}, (struct mono_ms){2500});
+	doc = parsed();
+	want_number(doc, "ms", 1500);
+	want_text(doc, "purpose", "classify");
 }
 
 /* Refused before anything was done: no attempt, and what a client may send at its worst. */

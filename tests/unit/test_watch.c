@@ -217,6 +217,26 @@ slept(int64_t ms)
 	return clock_mono().v - from;
 }
 
+/* The end of the time for a question of our own; without one nothing is late. */
+static void
+test_deadline(void **state)
+{
+	(void)state;
+	assert_false(watch_is_late(&watch, (struct mono_ms){INT64_MAX}));
+	assert_int_equal(watch_within(&watch, 70, NOW), 70);
+	watch.deadline.v = NOW.v + 50;
+	assert_false(watch_is_late(&watch, (struct mono_ms){NOW.v + 49}));
+	assert_true(watch_is_late(&watch, (struct mono_ms){NOW.v + 50}));
+	assert_int_equal(watch_within(&watch, 40, NOW), 40);
+	assert_int_equal(watch_within(&watch, 70, NOW), 50);
+	assert_true(watch_within(&watch, 70, (struct mono_ms){NOW.v + 60}) <= 0);
+	watch.deadline.v = clock_mono().v + 30;
+	assert_in_range(slept(2000), 25, 200);
+	assert_in_range(slept(2000), 0, 20);
+	watch.deadline.v = 0;
+	assert_in_range(slept(20), 20, 80);
+}
+
 static void
 test_sleep(void **state)
 {
@@ -252,6 +272,7 @@ main(void)
 	    TEST(test_at_once),
 	    TEST(test_gone_stays_gone),
 	    TEST(test_children),
+	    TEST(test_deadline),
 	    TEST(test_sleep),
 	};
 
