@@ -1,12 +1,13 @@
 /*
  * context - what a conversation in the store costs a request: holding it, reading its turns, appending an exchange.
  *
- * A line for each length of a conversation, medians: CPU time of the hold, of reading it and unpacking its turns, and of
- * packing and appending a question and an answer (in /dev/shm); and the time of such an append in a directory below
- * TMPDIR, else /tmp, where it waits for the disk.
+ * A line for each length of a conversation, medians: CPU time of the hold, of reading it and unpacking its turns, of
+ * joining them with what is sent and writing the body, for a channel of the client's API and for another, and of packing
+ * and appending a question and an answer (in /dev/shm); and the time of such an append in a directory below TMPDIR, else
+ * /tmp, where it waits for the disk.
  */
 #include "base/clock.h"
-#include "context_store.h"
+#include "context_join.h"
 #include "lib/conf_text.h"
 #include "store/book.h"
 #include "store/hold.h"
@@ -119,6 +120,46 @@ reading(struct bench *b, size_t nturns)
 	return median(us, TIMES);
 }
 
+/* A chat request that goes on with it; microseconds from the stored turns to the body. */
+static double
+say(struct bench *b, enum provider_wire wire)
+{
+	static const char body[] =
+	    "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"and now?\"}]}";
+	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall()};
+	struct conf_channel channel = b->s.conf->channels[0];
+	struct convert_target target = {.channel = &channel, .model = SPAN("m")};
+	struct serve_job j = {
+	    .s = &b->s, .rq = {.endpoint = endpoint_find(SPAN("/v1/chat/completions"))}};
+	struct why why = {""};
+	double begun;
+
+	channel.wire = wire;
+	if (dialect_read(j.rq.endpoint->dialect, SPAN(body), &j.rq.read, &why) != ERR_OK ||
+	    context_store_get(&at, b->s.arena, &j.context.had, &why) != STORE_OK)
+		die("say: %s", why.text);
+	convert_begin(&j.convert, b->s.arena, &j.rq, 0);
+	begun = micros(CLOCK_PROCESS_CPUTIME_ID);
+	if (context_join(&j, &why) != ERR_OK)
+		die("join: %s", why.text);
+	j.convert.say = &j.context.whole;
+	if (convert_aim(&j.convert, &target, &why) != ERR_OK)
+		die("aim: %s", why.text);
+	begun = micros(CLOCK_PROCESS_CPUTIME_ID) - begun;
+	arena_reset(b->s.arena);
+	return begun;
+}
+
+static double
+saying(struct bench *b, enum provider_wire wire)
+{
+	double us[TIMES];
+
+	for (unsigned i = 0; i < TIMES; i++)
+		us[i] = say(b, wire);
+	return median(us, TIMES);
+}
+
 static double
 holding(struct bench *b)
 {
@@ -176,7 +217,7 @@ static void
 measure(size_t nturns)
 {
 	const char *tmp = getenv("TMPDIR");
-	double held, read, disk, memory = -1;
+	double held, read, same, other, disk, memory = -1;
 	struct bench b;
 
 	if (!begin(&b, tmp == NULL ? "/tmp" : tmp))
@@ -184,6 +225,8 @@ measure(size_t nturns)
 	append(&b, nturns);
 	held = holding(&b);
 	read = reading(&b, nturns);
+	same = saying(&b, WIRE_CHAT);
+	other = saying(&b, WIRE_MESSAGES);
 	disk = appending(&b, CLOCK_MONOTONIC);
 	end(&b);
 	if (begin(&b, "/dev/shm")) {
@@ -191,7 +234,8 @@ measure(size_t nturns)
 		memory = appending(&b, CLOCK_PROCESS_CPUTIME_ID);
 		end(&b);
 	}
-	printf("%8zu %10.1f %10.1f %10.1f %14.0f\n", nturns, held, read, memory, disk);
+	printf("%8zu %8.1f %8.1f %10.1f %10.1f %8.1f %14.0f\n", nturns, held, read, same, other,
+	    memory, disk);
 	fflush(stdout);
 }
 
@@ -200,9 +244,9 @@ main(void)
 {
 	static const size_t sizes[] = {2, 20, 200, 2000};
 
-	printf(
-	    "== a conversation in the store, turns of %d bytes, us (median)\n%8s %10s %10s %10s %14s\n",
-	    TEXT_BYTES, "turns", "hold", "read", "append", "with the disk");
+	printf("== a conversation in the store, turns of %d bytes, us (median)\n", TEXT_BYTES);
+	printf("%8s %8s %8s %10s %10s %8s %14s\n", "turns", "hold", "read", "same wire", "another",
+	    "append", "with the disk");
 	for (size_t i = 0; i < NELEM(sizes); i++)
 		measure(sizes[i]);
 	return 0;
