@@ -218,7 +218,7 @@ bench: all $(B)/bench/pool $(B)/bench/convert $(B)/bench/trim ## figures, side b
 	@SLUICE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
 	@$(B)/bench/pool
 	@$(B)/bench/convert
-	@$(B)/bench/trim
+	@$(B)/bench/trim $(B)/sluice.tokens
 
 .PHONY: install
 install: all ## into PREFIX (default /usr/local), below DESTDIR
