@@ -119,7 +119,7 @@ $(B)/unit/%: tests/unit/%.c $(UNIT_LIB) $(B)/libsluice.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(UNIT_LIB) $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
 
-$(B)/bench/pool $(B)/bench/convert $(B)/bench/tokens $(B)/bench/trim: $(B)/bench/%: tests/bench/%.c $(B)/libsluice.a
+$(B)/bench/pool $(B)/bench/context $(B)/bench/convert $(B)/bench/tokens $(B)/bench/trim: $(B)/bench/%: tests/bench/%.c $(B)/libsluice.a
 	$(call say,BENCH,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -Itests -o $@ $^ $(LDFLAGS) $(LIBS)
@@ -214,9 +214,10 @@ format-check:
 	clang-format --dry-run -Werror $(C_FILES)
 
 .PHONY: bench
-bench: all $(B)/bench/pool $(B)/bench/convert $(B)/bench/trim ## figures, side by side, on loopback (about 7 minutes)
+bench: all $(B)/bench/pool $(B)/bench/context $(B)/bench/convert $(B)/bench/trim ## figures, side by side, on loopback (about 7 minutes)
 	@SLUICE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
 	@$(B)/bench/pool
+	@$(B)/bench/context
 	@$(B)/bench/convert
 	@$(B)/bench/trim $(B)/sluice.tokens
 

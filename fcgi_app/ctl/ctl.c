@@ -10,6 +10,7 @@
 #include "ctl/books.h"
 #include "ctl/channel_verbs.h"
 #include "ctl/check.h"
+#include "ctl/context_verbs.h"
 #include "ctl/daemon.h"
 #include "ctl/doctor_run.h"
 #include "ctl/errands.h"
@@ -50,6 +51,9 @@ static const struct command {
     {"session", session_verbs_run, "list | drop HASH | drop [--client C] --id NAME  [--json]",
         "which conversation stays on which account", "sluicectl session drop 1f0e9a"},
     {"sessions", session_verbs_list, "[--json]", "the same as session list", "sluicectl sessions"},
+    {"context", context_verbs_run,
+        "list [--client C] | show HASH | drop HASH... | export HASH [-o FILE]  [--json]",
+        "the conversations that are kept for clients", "sluicectl context show 1f0e9a"},
     {"explain", explain_run, "--model M [--session S] [--client C] [--realm R] [--json]",
         "who would serve a request now, and why each other account would not",
         "sluicectl explain --model gpt-4o"},
@@ -98,7 +102,7 @@ unknown(const char *word)
 		const char *verb, *group;
 	} verbs[] = {{"disable", "account"}, {"enable", "account"}, {"clear", "account"},
 	    {"revive", "account"}, {"credits", "account"}, {"triggers", "channel"},
-	    {"drop", "session"}};
+	    {"drop", "session"}, {"export", "context"}};
 	const char *nearest = NULL, *group = "";
 	size_t best = 4;
 
