@@ -79,6 +79,13 @@ first_content_ms(const struct forward_outcome *o)
 	return o->finding.verdict == VERDICT_OK ? o->ended.v - o->started.v : -1;
 }
 
+/* Tokens of the prompt as it was sent; 0 = nobody counted them. */
+static int64_t
+counted(const struct serve_job *j)
+{
+	return j->context.counted > 0 ? j->context.counted : j->record.estimated_tokens;
+}
+
 static void
 settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 {
@@ -92,7 +99,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 	    .target = j->rq.endpoint->dialect->judged,
 	    .usage = &outcome->tap.usage,
 	    .model = model,
-	    .estimated = (uint64_t)j->record.estimated_tokens,
+	    .estimated = (uint64_t)counted(j),
 	    .client = arena_z(j->s->arena, j->rq.client),
 	    .latency_ms = outcome->ended.v - outcome->started.v,
 	    .first_content_ms = aside ? -1 : first_content_ms(outcome),
@@ -103,7 +110,8 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 	struct why why;
 
 	if (outcome->finding.verdict == VERDICT_OK || outcome->tap.content)
-		dialect_settle(&outcome->tap, j->rq.read.body.n);
+		dialect_settle(&outcome->tap,
+		    j->convert.say != NULL ? j->convert.way.body.n : j->rq.read.body.n);
 	if (settle_lease(j->s->env, j->s->slot, j->s->pool, lease, &result, clock_wall(), &report,
 	        &why) != ERR_OK) {
 		log_fields(j->s->log, LOG_LEVEL_ERROR, clock_wall(), "a lease could not be settled",
@@ -116,7 +124,46 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 		if (report.hard && j->s->nhard++ < SERVE_HARD_MAX)
 			j->s->hard[j->s->nhard - 1] = lease->ref;
 	}
+	j->record.estimated_tokens = counted(j);
 	record_attempt(&j->record, j->walk.channel, lease, text_span(model), outcome);
+}
+
+/* The events that end a stream: who keeps something of it does so before its client sees them. */
+static void
+keep(void *job, struct span events)
+{
+	recall_keep_events(job, events);
+	context_keep(job);
+}
+
+static bool
+is_too_long(const struct serve_job *j)
+{
+	return j->walk.outcome.finding.verdict == VERDICT_CONTEXT_LENGTH;
+}
+
+/* The call once, and to the same account once more where that may mend it. */
+static void
+send(struct serve_job *j, struct forward_task *task, struct upstream_call *call)
+{
+	const struct convert_way *way = &j->convert.way;
+	bool native = call->body.p != way->body.p;
+
+	j->respond.trimmed = native ? (struct span){"", 0} : j->context.told;
+	forward_send(task, &j->walk.outcome);
+	if (may_resend(j))
+		forward_send(task, &j->walk.outcome);
+	if (native && recall_is_lost(j)) {
+		call->body = way->body;
+		j->respond.trimmed = j->context.told;
+		forward_send(task, &j->walk.outcome);
+	}
+	if (is_too_long(j) && context_shrink(j)) {
+		call->body = way->body;
+		j->respond.dropped = way->dropped;
+		j->respond.trimmed = j->context.told;
+		forward_send(task, &j->walk.outcome);
+	}
 }
 
 void
@@ -152,7 +199,7 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	    .watch = j->s->watch,
 	    .model = model,
 	    .wants_usage = j->rq.wants_usage,
-	    .ending = recall_keep_events,
+	    .ending = keep,
 	    .ending_arg = j,
 	    .clock = clock_mono,
 	    .wall = clock_wall,
@@ -166,13 +213,7 @@ attempt_run(struct serve_job *j, struct pick_lease *lease)
 	j->respond.dropped = way->dropped;
 	j->record.estimated_tokens = weigh_counted(&j->weigh, model);
 	walk_tried(&j->walk, lease);
-	forward_send(&task, &j->walk.outcome);
-	if (may_resend(j))
-		forward_send(&task, &j->walk.outcome);
-	if (native.n > 0 && recall_is_lost(j)) {
-		call.body = way->body;
-		forward_send(&task, &j->walk.outcome);
-	}
+	send(j, &task, &call);
 	j->walk.has_outcome = true;
 	j->respond.upstream_id = j->walk.outcome.upstream_id;
 	settle(j, lease, model.p);

@@ -1,6 +1,7 @@
 #include "convert.h"
 
 #include "convert_defaults.h"
+#include "convert_turns.h"
 #include "dialect/edit.h"
 
 #define EDITS_FIXED 4 /* model, usage, stream, limit */
@@ -57,18 +58,19 @@ apply(struct convert *c, struct edit *edits, size_t n)
 
 /* What every host gets of the client's bytes: the model's name, and what a stream needs. */
 static size_t
-edit_wishes(const struct convert *c, struct span model, struct edit *edits)
+edit_wishes(const struct convert *c, const struct dialect_request *read, struct span model,
+    struct edit *edits)
 {
 	const struct request *rq = c->rq;
 	size_t n = 0;
 
 	if (rq->model.n > 0 && !text_equal(model, rq->model))
-		edits[n++] = edit_model(c->arena, &rq->read, model);
+		edits[n++] = edit_model(c->arena, read, model);
 	if (c->way.stream && !rq->stream)
-		n += edit_stream(&rq->read, &edits[n]);
+		n += edit_stream(read, &edits[n]);
 	if (c->way.stream && rq->endpoint->dialect->usage_option &&
 	    !c->way.channel->quirks.no_stream_options)
-		n += edit_usage(&rq->read, &edits[n]);
+		n += edit_usage(read, &edits[n]);
 	return n;
 }
 
@@ -89,25 +91,25 @@ edit_form(struct convert *c, struct span model)
 
 /* The bytes for the upstream: the client's, with only the edited values replaced. */
 static void
-edit_body(struct convert *c, struct span model)
+edit_body(struct convert *c, const struct dialect_request *read, struct span model)
 {
 	const struct request *rq = c->rq;
 	const struct conf_channel *channel = c->way.channel;
 	bool chat = rq->endpoint->converts && rq->endpoint->wire == FORM_CHAT;
 	bool roles = chat && channel->quirks.developer_as_system;
-	size_t nroles = roles ? edit_roles(&rq->read.messages, NULL, 0) : 0, n;
+	size_t nroles = roles ? edit_roles(&read->messages, NULL, 0) : 0, n;
 	struct edit *edits = arena_alloc(c->arena, (nroles + EDITS_FIXED) * sizeof *edits);
 
 	if (rq->form_type.n > 0) {
 		edit_form(c, model);
 		return;
 	}
-	c->way.body = rq->read.body;
-	n = edit_wishes(c, model, edits);
+	c->way.body = read->body;
+	n = edit_wishes(c, read, model, edits);
 	if (nroles > 0)
-		n += edit_roles(&rq->read.messages, &edits[n], nroles);
+		n += edit_roles(&read->messages, &edits[n], nroles);
 	if (chat)
-		n += edit_limit(&rq->read, channel->quirks.max_tokens, &edits[n]);
+		n += edit_limit(read, channel->quirks.max_tokens, &edits[n]);
 	apply(c, edits, n);
 	if (rq->endpoint->dialect->usage_option && channel->quirks.no_stream_options &&
 	    edit_remove(c->way.body, "stream_options", edits))
@@ -163,11 +165,12 @@ name_dropped(struct convert *c)
 	c->way.dropped = buf_text(out);
 }
 
-static enum err
-write_body(struct convert *c, const struct convert_target *target, struct why *why)
+struct form_target
+convert_form_target(const struct convert *c, const struct convert_target *target)
 {
 	const struct conf_channel *channel = target->channel;
-	struct form_target to = {
+
+	return (struct form_target){
 	    .wire = wire_of(channel),
 	    .model = target->model,
 	    .channel = channel->name,
@@ -178,9 +181,21 @@ write_body(struct convert *c, const struct convert_target *target, struct why *w
 	    .stream = c->way.stream,
 	    .max_output = target->max_output > 0 ? target->max_output : -1,
 	};
-	struct buf *out = arena_buf(c->arena, c->rq->read.body.n * 8 + BODY_SLACK);
+}
+
+size_t
+convert_room(const struct convert *c)
+{
+	return (c->rq->read.body.n + c->say_bytes) * 8 + BODY_SLACK;
+}
+
+static enum err
+write_body(struct convert *c, const struct convert_target *target, struct why *why)
+{
+	struct form_target to = convert_form_target(c, target);
+	struct buf *out = arena_buf(c->arena, convert_room(c));
 	enum err err = convert_read(c, why);
-	struct form form = c->form;
+	struct form form = c->say != NULL ? *c->say : c->form;
 
 	if (form.max_output < 0)
 		form.max_output = convert_defaults_limit(target);
@@ -194,6 +209,20 @@ write_body(struct convert *c, const struct convert_target *target, struct why *w
 	}
 	edit_surrogates(out->p, out->n);
 	c->way.body = buf_text(out);
+	name_dropped(c);
+	return ERR_OK;
+}
+
+/* The client's body, with the conversation in place of its own list. */
+static enum err
+say_body(struct convert *c, const struct convert_target *target, struct why *why)
+{
+	struct dialect_request read;
+	enum err err = convert_turns(c, target, &read, why);
+
+	if (err != ERR_OK)
+		return err;
+	edit_body(c, &read, target->model);
 	name_dropped(c);
 	return ERR_OK;
 }
@@ -215,6 +244,7 @@ aim(struct convert *c, const struct convert_target *target, struct why *why)
 	const struct endpoint *endpoint = c->rq->endpoint;
 	enum form_wire wire = wire_of(target->channel);
 
+	c->target = *target;
 	c->way = (struct convert_way){
 	    .same = wire == endpoint->wire,
 	    .channel = target->channel,
@@ -231,7 +261,9 @@ aim(struct convert *c, const struct convert_target *target, struct why *why)
 	if (wire == FORM_RESPONSES && c->way.stream && !c->rq->stream &&
 	    convert_read(c, why) != ERR_OK)
 		c->form = (struct form){.from = wire, .max_output = -1, .thinking_budget = -1};
-	edit_body(c, target->model);
+	if (c->say != NULL)
+		return say_body(c, target, why);
+	edit_body(c, &c->rq->read, target->model);
 	return ERR_OK;
 }
 
@@ -243,4 +275,12 @@ convert_aim(struct convert *c, const struct convert_target *target, struct why *
 	if (err == ERR_OK)
 		add_defaults(c, target);
 	return err;
+}
+
+enum err
+convert_again(struct convert *c, struct why *why)
+{
+	struct convert_target target = c->target;
+
+	return convert_aim(c, &target, why);
 }

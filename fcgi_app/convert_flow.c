@@ -6,13 +6,14 @@ struct convert_flow {
 	const struct flow_wire *up, *client;
 	struct flow_job job;
 	struct flow_reader *reader;
-	struct flow_writer *writer; /* NULL: gathered */
+	struct flow_writer *writer; /* NULL: gathered, or only listened to */
 	struct gather *gather;
-	struct buf *out; /* of the running call */
+	struct gather *whole; /* NULL: nobody wants it */
+	struct buf *out;      /* of the running call */
 };
 
-struct convert_flow *
-convert_flow_begin(const struct convert *c, bool plain)
+static struct convert_flow *
+begin(const struct convert *c)
 {
 	struct convert_flow *f = arena_alloc(c->arena, sizeof *f);
 	const struct request *rq = c->rq;
@@ -38,6 +39,30 @@ convert_flow_begin(const struct convert *c, bool plain)
 	    .model_used = c->way.model,
 	};
 	f->reader = f->up->reader->begin(c->arena, c->way.channel->name);
+	if (c->gathers)
+		f->whole = gather_begin(c->arena);
+	return f;
+}
+
+struct convert_flow *
+convert_flow_listen(const struct convert *c)
+{
+	return begin(c);
+}
+
+const struct flow_answer *
+convert_flow_answer(const struct convert_flow *f)
+{
+	if (f->whole == NULL || !gather_answer(f->whole)->ended)
+		return NULL;
+	return gather_answer(f->whole);
+}
+
+struct convert_flow *
+convert_flow_begin(const struct convert *c, bool plain)
+{
+	struct convert_flow *f = begin(c);
+
 	if (plain)
 		f->gather = gather_begin(c->arena);
 	else
@@ -61,9 +86,11 @@ take(void *arg, const struct flow *given)
 		agreed.usage = &usage;
 		step = &agreed;
 	}
+	if (f->whole != NULL)
+		gather_step(f->whole, step);
 	if (f->writer != NULL)
 		f->client->writer->step(f->writer, step, f->out);
-	else
+	else if (f->gather != NULL)
 		gather_step(f->gather, step);
 }
 
@@ -86,7 +113,7 @@ convert_flow_end(struct convert_flow *f, struct buf *out)
 {
 	f->out = out;
 	f->up->reader->end(f->reader, take, f);
-	if (f->writer == NULL)
+	if (f->gather != NULL)
 		f->client->answer(&f->job, gather_answer(f->gather), out);
 }
 

@@ -2,7 +2,7 @@
  * convert_flow - one answer on its way from a channel's API, or from another shape of the same one, to the client's.
  *
  * A stream is converted event by event, or gathered for a client that wants a plain answer; a plain answer is written
- * as the client's plain one, or as a stream.
+ * as the client's plain one, or as a stream. Where it is wanted whole (convert.h: gathers) it is gathered beside that.
  *
  * Keys      the caller redacts what comes in and what goes out
  * Memory    in the request's arena
@@ -17,6 +17,10 @@ struct convert_flow;
 
 /* Of the way that `c` was aimed at. `plain`: what the client is to get. */
 struct convert_flow *convert_flow_begin(const struct convert *c, bool plain);
+/* What passes as it is, only gathered. */
+struct convert_flow *convert_flow_listen(const struct convert *c);
+/* The whole answer, once it has ended; NULL: not yet, or nobody wants it. Calls, names and seals are the channel's. */
+const struct flow_answer *convert_flow_answer(const struct convert_flow *f);
 /* An event that the channel's dialect finds no error in. What the client gets by it is added to `out`. */
 void convert_flow_event(struct convert_flow *f, const struct sse_event *event, struct buf *out);
 /* A plain answer of the channel that its dialect has accepted. */

@@ -98,6 +98,8 @@ form_of(struct serve_job *j)
 	struct form *form;
 	struct why why;
 
+	if (j->convert.say != NULL)
+		return j->convert.say;
 	if (j->convert.state == CONVERT_READ)
 		return &j->convert.form;
 	form = arena_alloc(j->s->arena, sizeof *form);

@@ -185,8 +185,8 @@ on_event(struct transfer *t, const struct sse_event *event)
 		forward_event(t, event, part);
 		return;
 	}
-	if (t->flow == NULL && t->task->convert != NULL)
-		convert_error_note(t->task->convert, &t->trail, event);
+	if (t->flow == NULL)
+		forward_note(t, event, part);
 	switch (part) {
 	case PART_NOTHING:
 	case PART_PREAMBLE: forward_hold(t, event->raw); break;

@@ -50,6 +50,8 @@ struct forward_outcome {
 	bool whole;       /* the body is an answer that was converted or gathered: it is JSON */
 	struct span upstream_id;
 	struct span retry_after; /* as the upstream sent it */
+	const struct flow_answer
+	    *answer; /* whole, where convert->gathers; NULL: not whole by now */
 	struct mono_ms started, first_byte, first_content, ended;
 	bool stopped; /* the drain was over */
 };

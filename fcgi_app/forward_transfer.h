@@ -44,9 +44,10 @@ struct transfer {
 	struct buf *held;
 	struct buf *error_event; /* data of an in-band error */
 	struct reset_headers headers;
-	struct convert_flow *flow; /* NULL: events pass as they are */
-	bool gathers;              /* ... and the client wants a plain answer */
-	struct buf *made;          /* by one call of the flow */
+	struct convert_flow *flow;     /* NULL: events pass as they are */
+	bool gathers;                  /* ... and the client wants a plain answer */
+	struct convert_flow *listener; /* of what passes as it is, NULL: nobody wants it whole */
+	struct buf *made;              /* by one call of the flow */
 	struct convert_error_trail trail;
 	int64_t length; /* Content-Length, -1 = not told */
 	size_t blanks;  /* before the first byte that tells */
@@ -100,6 +101,8 @@ bool forward_media_is_whole(const struct transfer *t);
 void forward_begin_flow(struct transfer *t);
 /* An event through the flow; `part` is what the channel's dialect finds in it. */
 void forward_event(struct transfer *t, const struct sse_event *event, enum dialect_part part);
+/* An event that passes as it is: what an error behind it must know, and who wants the answer whole. */
+void forward_note(struct transfer *t, const struct sse_event *event, enum dialect_part part);
 /* What the flow still owes. It was whole. */
 void forward_end_flow(struct transfer *t);
 /* A whole answer in another shape or API than the client wants. */

@@ -2,6 +2,8 @@
 
 #include "conf/known.h"
 
+#include "store/target.h"
+
 /* A name on its way: what it may lead to. */
 struct row {
 	struct offer *offer;
@@ -64,6 +66,22 @@ may_serve(const struct conf_channel *ch, struct span model, struct span realm)
 	return false;
 }
 
+/* A model that fails while others of its channel work. */
+static enum store_rc
+rests(const struct row *row, size_t channel, struct span model, bool *rests_out)
+{
+	const struct conf *conf = conf_of(row->offer);
+	const struct target_policy policy = {conf->routing.window_ms,
+	    (uint32_t)conf->routing.model_fail_after, conf->routing.model_cooldown_ms};
+	struct target_row known;
+	enum store_rc rc = target_get(row->txn, row->offer->pool->channels[channel].number,
+	    (struct env_bytes){model.p, model.n}, &known);
+
+	*rests_out =
+	    rc == STORE_OK && target_state(&known, &policy, row->offer->now) == TARGET_RESTS;
+	return rc == STORE_NONE ? STORE_OK : rc;
+}
+
 static enum store_rc
 can_serve(const struct row *row, size_t channel, struct span model, bool *can_out)
 {
@@ -73,8 +91,13 @@ can_serve(const struct row *row, size_t channel, struct span model, bool *can_ou
 	    .realm = row->realm,
 	    .insist = PICK_ANY};
 	struct pick_reason reason;
-	enum store_rc rc = pick_look(row->txn, row->offer->slot, &wish, row->offer->now, &reason);
+	bool out;
+	enum store_rc rc = rests(row, channel, model, &out);
 
+	*can_out = false;
+	if (rc != STORE_OK || out)
+		return rc;
+	rc = pick_look(row->txn, row->offer->slot, &wish, row->offer->now, &reason);
 	*can_out = rc == STORE_OK && reason.result != PICK_OPEN &&
 	           reason.out[SCORE_IN] + reason.out[SCORE_TIER] + reason.out[SCORE_FULL] > 0;
 	return rc;

@@ -6,8 +6,8 @@
  *            entry's realm counts for whether it is available.
  * Figures    of the targets that some account may serve: the largest window and limit, the dearest price; a price that is
  *            unknown for one of them is unknown
- * Available  some account of a target, or else of the first target's fallback channels, could be picked now; one that is
- *            only full counts, as requests wait for it
+ * Available  some account of a target that does not rest, or else of the first target's fallback channels, could be picked
+ *            now; one that is only full counts, as requests wait for it
  * Memory     in the given arena, and in the configuration
  * Source     SPEC.md sections 4.1, 12
  */

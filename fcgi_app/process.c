@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define ARENA_SLACK (16u << 20)
+#define ARENA_TURNS 16 /* bytes in memory for each of a kept conversation: its turns are small */
 
 void
 process_log(struct process *p, enum log_level level, const char *message, const char *why)
@@ -127,6 +128,15 @@ process_connect(struct process *p)
 	p->serve.degraded = chores_degraded(&p->serve, clock_wall());
 }
 
+static size_t
+arena_bytes(const struct conf *conf)
+{
+	size_t body = (size_t)conf->server.max_body_bytes;
+	size_t session = (size_t)conf->context.max_session_bytes;
+
+	return body * 4 + (session < body ? session : body) * ARENA_TURNS + ARENA_SLACK;
+}
+
 void
 process_open(struct process *p, struct worker_job *job)
 {
@@ -134,7 +144,7 @@ process_open(struct process *p, struct worker_job *job)
 	p->serve.up = upstream_new(job->trust);
 	p->serve.watch = &p->watch;
 	p->serve.log = job->log;
-	p->serve.arena = arena_new((size_t)job->conf->server.max_body_bytes * 4 + ARENA_SLACK);
+	p->serve.arena = arena_new(arena_bytes(job->conf));
 	buf_init(&p->serve.body, (size_t)job->conf->server.max_body_bytes);
 	if (getrandom(&p->serve.random, sizeof p->serve.random, 0) < 0 || p->serve.random == 0)
 		p->serve.random = (uint64_t)clock_wall().v << 16 | (uint64_t)getpid();

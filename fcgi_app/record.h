@@ -20,8 +20,8 @@ struct record {
 	const char *outcome; /* "ok", "client", "cancelled", a code of our own */
 	const char *routing; /* how the target was chosen; NULL: there was no choice */
 	struct span task;    /* what kind of work it is; "" = not known */
-	const char
-	    *purpose; /* of a question of our own (ask.h): "summary", "classify"; else NULL */
+	/* of a question of our own (ask.h): "summary", "classify"; else NULL */
+	const char *purpose;
 	unsigned n;
 	struct record_attempt {
 		struct span channel, account, model;

@@ -28,7 +28,7 @@ struct request {
 	struct span client;
 	/* of the body */
 	struct dialect_request read;
-	struct span model; /* decoded; "" where a body may have none */
+	struct span model;   /* decoded; "" where a body may have none */
 	struct span session; /* of run: the conversation's name, the client's or ours */
 	bool stream, wants_usage;
 	int64_t swallowed; /* bytes of a body of which nothing is kept */

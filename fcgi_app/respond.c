@@ -53,6 +53,9 @@ head_names(const struct respond *r, struct buf *b)
 	number(b, "X-Sluice-Attempts", r->attempts);
 	header(b, "X-Upstream-Request-Id", r->upstream_id);
 	header(b, "X-Sluice-Dropped", r->dropped);
+	header(b, "X-Sluice-Trimmed", r->trimmed);
+	if (r->not_kept)
+		buf_z(b, "X-Sluice-Context: not-kept\r\n");
 	if (r->origin.n > 0) {
 		header(b, "Access-Control-Allow-Origin", r->origin);
 		buf_z(b, "Vary: Origin\r\n");

@@ -29,6 +29,8 @@ struct respond {
 	/* the attempt that serves; empty before any was made */
 	struct span channel, account, model, upstream_id;
 	struct span dropped; /* X-Sluice-Dropped */
+	struct span trimmed; /* X-Sluice-Trimmed */
+	bool not_kept;       /* X-Sluice-Context: not-kept */
 	unsigned attempts;
 };
 

@@ -79,7 +79,10 @@ run_job_begin(struct serve_job *j)
 		return true;
 	if (j->rq.read.task_type.type == SCAN_STRING)
 		j->rq.read.metadata_task_type = j->rq.read.task_type;
-	return find_session(j) && find_model(j);
+	if (!find_session(j) || !find_model(j))
+		return false;
+	context_wish(j, j->rq.session);
+	return true;
 }
 
 bool

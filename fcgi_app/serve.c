@@ -187,6 +187,7 @@ finish(struct serve_job *j, enum round round, const struct why *why)
 	case ROUND_AGAIN:
 	case ROUND_SERVED:
 		recall_keep_plain(j);
+		context_keep(j);
 		answer_deliver(j);
 		break;
 	case ROUND_GONE:
@@ -208,8 +209,8 @@ forward(struct serve_job *j)
 	struct why why = {""};
 	enum round round;
 
-	if (!run_job_begin(j) || !serve_aim_begin(j) || !recall_begin(j) || !serve_aim_first(j) ||
-	    count_here(j, clock_mono()))
+	if (!run_job_begin(j) || !serve_aim_begin(j) || !context_begin(j) || !recall_begin(j) ||
+	    !serve_aim_first(j) || count_here(j, clock_mono()))
 		return;
 	recall_bind(j);
 	if (!serve_aim_body(j))
@@ -306,6 +307,7 @@ serve_exchange(struct serve *s, struct exchange *x)
 		else
 			page_serve(s, &j.rq, &j.respond);
 	}
+	context_end(&j);
 	count_for_log(&j);
 	record_request(s->log, &j.record, &j.rq, &j.respond, clock_wall(), clock_mono());
 	watch_begin(s->watch, -1);

@@ -99,6 +99,8 @@ form_of(struct serve_job *j)
 	struct form *form;
 	struct why why;
 
+	if (context_whole(j) != NULL)
+		return context_whole(j);
 	if (whole.n == 0)
 		return convert_read(&j->convert, &why) == ERR_OK ? &j->convert.form : NULL;
 	form = arena_alloc(j->s->arena, sizeof *form);
@@ -165,6 +167,7 @@ count(struct serve_job *j)
 
 	j->weigh.tokens = tokenizer_of(j->s);
 	j->weigh.form = form_of(j);
+	j->weigh.least = context_trims(j);
 	for (size_t i = 0; i < w->plan.ntargets; i++)
 		prompts[i] = weigh_prompt(&j->weigh, w->plan.targets[i].model);
 	j->prompts = prompts;
@@ -175,7 +178,7 @@ serve_aim_size(struct serve_job *j)
 {
 	const struct walk *w = &j->walk;
 	struct span whole = recall_whole(j);
-	size_t bytes = whole.n > 0 ? whole.n : j->rq.read.body.n;
+	size_t bytes = whole.n > 0 ? whole.n : j->rq.read.body.n + context_bytes(j);
 	struct walk_size size = {.limit = limit_of(&j->rq), .guess = dialect_guess_tokens(bytes)};
 
 	if (j->prompts == NULL && j->rq.endpoint->converts &&
@@ -345,6 +348,8 @@ aim(struct serve_job *j, struct why *why)
 	};
 	enum err err = recall_aim(j, why);
 
+	if (err == ERR_OK)
+		err = context_aim(j, why);
 	return err == ERR_OK ? convert_aim(&j->convert, &target, why) : err;
 }
 

@@ -4,6 +4,7 @@
 #ifndef SERVE_JOB_H
 #define SERVE_JOB_H
 
+#include "context.h"
 #include "convert.h"
 #include "recall.h"
 #include "record.h"
@@ -21,6 +22,7 @@ struct serve_job {
 	struct walk walk;
 	struct convert convert; /* aimed at the walk's present channel */
 	struct recall recall;   /* of responses: the conversation that it goes on with */
+	struct context context; /* that we keep, and what is trimmed */
 	struct span task;       /* what kind of work it is; "" = not known */
 	struct weigh weigh;     /* how large its prompt is */
 	const int64_t *prompts; /* tokens as each target's model counts them; NULL: not counted */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define VALUE_MAX_BYTES 1024
-#define FIELDS_MAX 32
+#define FIELDS_MAX 40
 /* every value can become six times as long by its escapes; a line that is cut would be no JSON */
 #define LINE_MAX_BYTES ((FIELDS_MAX + 4) * VALUE_MAX_BYTES * 6 + 65536)
 #define REPEAT_MS 1000

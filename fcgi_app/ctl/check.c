@@ -67,8 +67,11 @@ tell(struct ctl *ctl, const struct checked *checked)
 		conf_print(conf, &text);
 		write_out(ctl, &text);
 	} else if (conf != NULL) {
-		fprintf(ctl->out, "%s: ok (channels %zu, accounts %zu, models %zu)\n",
-		    checked->file, conf->nchannels, count_accounts(conf), conf->nmodels);
+		fprintf(ctl->out, "%s: ok (channels %zu, accounts %zu, models %zu", checked->file,
+		    conf->nchannels, count_accounts(conf), conf->nmodels);
+		if (conf->models_file.n > 0)
+			fprintf(ctl->out, ", names in models_file %zu", conf->nfacts);
+		fputs(")\n", ctl->out);
 	}
 }
 
@@ -103,6 +106,7 @@ tell_json(struct ctl *ctl, const struct checked *checked)
 		emit_i64(&e, "channels", (int64_t)conf->nchannels);
 		emit_i64(&e, "accounts", (int64_t)count_accounts(conf));
 		emit_i64(&e, "models", (int64_t)conf->nmodels);
+		emit_i64(&e, "names_in_models_file", (int64_t)conf->nfacts);
 	}
 	if (conf != NULL && checked->print) {
 		conf_print(conf, &printed);

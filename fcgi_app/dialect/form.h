@@ -25,6 +25,9 @@
 #include "base/arena.h"
 #include "base/scan.h"
 
+#define FORM_AT_KEPT \
+	(SIZE_MAX - 1) /* `at` of turns that the gateway keeps: in no list of the client */
+
 enum form_wire {
 	FORM_CHAT,
 	FORM_MESSAGES,
@@ -186,7 +189,10 @@ struct form_target {
 	const char *provider; /* "deepseek": its switches for thinking, its limits on parameters */
 	struct span max_tokens_name; /* quirk: "", "max_tokens", "max_completion_tokens" */
 	bool developer_as_system, no_stream_options;
-	bool stream;        /* ask for a stream: the client did, or the channel wants it */
+	bool stream; /* ask for a stream: the client did, or the channel wants it */
+	bool
+	    piece; /* turns that go between others: nothing is put before or behind them, and a system text
+	             * leads only where there is nothing else */
 	int64_t max_output; /* of the model, -1 = not known: bounds and defaults max_tokens */
 };
 

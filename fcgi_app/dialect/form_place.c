@@ -100,7 +100,9 @@ form_place(const struct form *form, const struct form_part *part, enum form_fiel
 	const char *name = field_name(wire, part, field);
 	struct where w = {.dst = dst, .cap = cap};
 
-	if (part->at == SIZE_MAX)
+	if (part->at == FORM_AT_KEPT)
+		add_name(&w, "(kept)");
+	else if (part->at == SIZE_MAX)
 		add_name(&w, wire->system);
 	else
 		add_index(&w, wire->list, part->at);

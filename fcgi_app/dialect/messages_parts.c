@@ -100,7 +100,7 @@ close_message(struct messages_writer *w)
 static void
 open_message(struct messages_writer *w, enum form_role role)
 {
-	bool first = !w->in_message;
+	bool first = !w->in_message && !w->target->piece;
 
 	if (w->in_message && w->role == role)
 		return;
@@ -343,7 +343,7 @@ write_turn(struct messages_writer *w, const struct form_turn *turn)
 static const struct form_part *
 find_final(const struct messages_writer *w)
 {
-	for (size_t at = w->form->nturns; at > 0; at--) {
+	for (size_t at = w->target->piece ? 0 : w->form->nturns; at > 0; at--) {
 		const struct form_turn *turn = &w->form->turns[at - 1];
 
 		if (turn->role != FORM_ASSISTANT)
@@ -377,14 +377,25 @@ ask_for_json(struct messages_writer *w)
 	    (struct span){"", 0});
 }
 
+/* What leads; nothing does in a piece, unless it is all of it. */
+static size_t
+count_leading(const struct messages_writer *w)
+{
+	size_t n = 0;
+
+	while (n < w->form->nturns && is_system(&w->form->turns[n]))
+		n++;
+	return w->target->piece && n < w->form->nturns ? 0 : n;
+}
+
 /* Returns the number of leading system turns through *n_out. */
 static enum err
 write_system(struct messages_writer *w, size_t *n_out)
 {
 	const struct form *form = w->form;
-	size_t n = 0, texts = 0;
+	size_t leading = count_leading(w), n = 0, texts = 0;
 
-	for (; n < form->nturns && is_system(&form->turns[n]); n++) {
+	for (; n < leading; n++) {
 		if (check_system(w, &form->turns[n]) != ERR_OK)
 			return ERR_BAD_INPUT;
 		texts += first_kept(w, &form->turns[n]) != NULL;
@@ -421,7 +432,7 @@ messages_parts_write(struct messages_writer *w)
 		err = write_turn(w, &w->form->turns[at]);
 	alone = w->in_message && w->role == FORM_ASSISTANT &&
 	        (w->model->no_prefill || messages_writer_thinks(w));
-	if (!w->in_message || alone) {
+	if ((!w->in_message || alone) && !w->target->piece) {
 		open_message(w, FORM_USER);
 		write_text(w, SPAN(FILLER), (struct span){"", 0});
 	}

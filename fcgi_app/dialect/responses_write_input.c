@@ -42,6 +42,8 @@ place_of(const struct responses_out *o, const struct form_turn *turn)
 {
 	const char *list = form_place_list(o->form);
 
+	if (turn->at == FORM_AT_KEPT)
+		return list;
 	return turn->at == SIZE_MAX ? "system" : arena_print(o->arena, "%s[%zu]", list, turn->at);
 }
 

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #define LEAST 32 /* tokens that a cut text keeps: the mark, and something around it */
-#define TRIES 6  /* counts of one cut text */
+#define TRIES 12 /* counts of one cut text, at most; two or three where it is alike all over */
 #define PASSES 3
 #define NEAR_PERCENT 90 /* of the level: good enough */
+#define AIM_PERCENT 97
 
 /* A text of a copied turn. */
 struct text {
@@ -181,39 +182,56 @@ level_of(const struct texts *texts, int64_t room)
 	return INT64_MAX;
 }
 
-/* The longest cut of a text that the level takes, as far as a few counts find it. False: none was found. */
+/* How much of a text may stay: more than `low` bytes, which fit, and less than `high`, which do not. */
+struct bounds {
+	size_t low, high;
+	int64_t low_tokens, high_tokens;
+};
+
+/* By what is known of both bounds; every other time their middle, for texts that are not alike all over. */
+static size_t
+next_guess(const struct bounds *b, int64_t level, int try)
+{
+	size_t between = b->high - b->low;
+	double share = 0.5;
+
+	if (try % 2 == 0 && b->high_tokens > b->low_tokens)
+		share = (double)(level * AIM_PERCENT / 100 - b->low_tokens) /
+		        (double)(b->high_tokens - b->low_tokens);
+	if (share < 0 || share > 1)
+		share = 0.5;
+	return b->low + (size_t)((double)between * share);
+}
+
+/* A long cut of a text that the level takes, as far as a few counts find it. False: none was found. */
 static bool
 cut_text(const struct trim_cut *cut, struct text *text, int64_t level, struct buf *scratch)
 {
-	size_t low = 0, high = text->whole.n, most;
-	double share = (double)level / (double)text->tokens;
+	struct bounds b = {.high = text->whole.n, .high_tokens = text->tokens};
 	bool found = false;
 
-	most = (size_t)((double)text->whole.n * share);
-	for (int i = 0; i < TRIES && high - low > 1; i++) {
-		int64_t n;
+	for (int try = 0; try < TRIES && b.high > b.low; try++) {
+		/* at the last the mark alone, if nothing fitted */
+		size_t most = try == TRIES - 1 && !found ? 0 : next_guess(&b, level, try);
+		int64_t n = text->tokens;
 
-		/* the last one is the mark alone, if nothing fitted */
-		if (i == TRIES - 1 && !found)
-			most = low = 0;
-		else if (most <= low || most >= high)
-			most = low + (high - low) / 2;
-		if (!put_cut(scratch, text->whole, most))
-			n = INT64_MAX;
-		else
+		if (found && most == b.low)
+			break;
+		if (put_cut(scratch, text->whole, most))
 			n = tokens_text(cut->model, buf_text(scratch));
-		if (n <= level) {
-			found = true;
-			low = most;
-			*text->at = arena_copy(cut->arena, buf_text(scratch));
-			if (n * 100 >= level * NEAR_PERCENT)
-				break;
-		} else {
-			high = most;
+		if (n > level) {
+			b.high = most;
+			b.high_tokens = n;
+			continue;
 		}
-		share = n == INT64_MAX ? 0 : (double)level / (double)(n + 1);
-		most = (size_t)((double)most * share);
+		found = true;
+		b.low = most;
+		b.low_tokens = n;
+		if (n * 100 >= level * NEAR_PERCENT)
+			break;
 	}
+	if (found && put_cut(scratch, text->whole, b.low))
+		*text->at = arena_copy(cut->arena, buf_text(scratch));
 	return found;
 }
 

@@ -1,6 +1,7 @@
-#include "conf/conf.h"
+#include "conf/known.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,7 +213,7 @@ test_golden(void **state)
 		n++;
 	}
 	closedir(d);
-	assert_true(n >= 15);
+	assert_true(n >= 20);
 }
 
 /* What the contract writes out as defaults is what comes of writing nothing. */
@@ -342,6 +343,46 @@ test_serves(void **state)
 	assert_false(conf_serves(&some, SPAN("gl")));
 }
 
+/* The file that is shipped: whole, and without anything that check would note. */
+static void
+test_shipped_facts(void **state)
+{
+	struct conf_report report = {0};
+	struct conf *conf = NULL;
+	struct why why = {""};
+	const struct conf_fact *fact;
+	char path[128], text[PATH_MAX + 64], here[PATH_MAX];
+
+	(void)state;
+	snprintf(path, sizeof path, "%s/sluice.json", dir);
+	assert_non_null(getcwd(here, sizeof here));
+	snprintf(text, sizeof text, "{\"models_file\": \"%s/examples/models.json\"}", here);
+	write_text(path, text_span(text));
+	if (conf_load(path, &conf, &report, &why) != ERR_OK)
+		fail_msg("%s", why.text);
+	unlink(path);
+	assert_int_equal(report.n, 1); /* that there are no channels */
+	assert_in_range(conf->nfacts, 60, 1000);
+	for (size_t i = 0; i < conf->nfacts; i++) {
+		fact = &conf->facts[i];
+		if (fact->context_window == 0 || fact->max_output >= fact->context_window ||
+		    !fact->cost.given || fact->cost.cached_micros > fact->cost.input_micros ||
+		    fact->cost.input_micros > 100000)
+			fail_msg("%s: a figure is missing, or odd", fact->name.p);
+	}
+	fact = known_fact(conf, SPAN("openai/gpt-4o-2024-08-06"));
+	assert_non_null(fact);
+	assert_int_equal(fact->context_window, 128000);
+	assert_int_equal(fact->max_output, 16384);
+	assert_int_equal(fact->cost.input_micros, 2500);
+	assert_int_equal(fact->cost.output_micros, 10000);
+	assert_int_equal(fact->cost.cached_micros, 1250);
+	assert_int_equal(known_fact(conf, SPAN("glm-4.5-flash"))->cost.output_micros, 0);
+	assert_null(known_fact(conf, SPAN("gpt-4o-extra")));
+	conf_report_release(&report);
+	conf_free(&conf);
+}
+
 int
 main(void)
 {
@@ -352,6 +393,7 @@ main(void)
 	    cmocka_unit_test(test_zones),
 	    cmocka_unit_test(test_models),
 	    cmocka_unit_test(test_serves),
+	    cmocka_unit_test(test_shipped_facts),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

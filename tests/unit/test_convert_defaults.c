@@ -53,12 +53,13 @@ struct row {
 	const char *want;
 };
 
+static struct convert convert;
+
 static struct span
 send(const struct row *row)
 {
 	static struct request rq;
 	static struct conf_channel channel;
-	static struct convert convert;
 	struct conf_header list[8];
 	struct convert_target target = {.channel = &channel,
 	    .model = SPAN("m"),
@@ -150,6 +151,8 @@ static const struct row other[] = {
         WIRE_MESSAGES, "", 5000, "\"max_tokens\":77"},
     {"never above the model's", CHAT, "{\"model\":\"m\"," USER "}", "max_tokens=7000",
         WIRE_MESSAGES, "", 5000, "\"max_tokens\":5000"},
+    {"nor on chat, where it is no loss", RESPONSES, "{\"model\":\"m\",\"input\":\"x\"}",
+        "max_output_tokens=7000", WIRE_CHAT, "", 5000, "\"max_tokens\":5000"},
     {"the client's limit wins", CHAT, "{\"model\":\"m\",\"max_tokens\":3," USER "}",
         "max_tokens=77", WIRE_MESSAGES, "", 0, "\"max_tokens\":3"},
     {"and stands once", CHAT, "{\"model\":\"m\",\"max_tokens\":3," USER "}", "max_tokens=77",
@@ -169,6 +172,9 @@ test_other(void **state)
 
 		if ((text_find(got, part) < got.n) != wants)
 			fail_msg("%s: got %.*s", other[i].what, (int)got.n, got.p);
+		/* what no client asked for is not lost */
+		assert_int_equal(
+		    text_find(convert.way.dropped, SPAN("max")), convert.way.dropped.n);
 	}
 }
 

@@ -202,7 +202,7 @@ test_many_attempts(void **state)
 
 	(void)state;
 	for (int i = 0; i < RECORD_ATTEMPTS_MAX + 9; i++)
-		record_attempt(&record, &channel, &lease, SPAN("gpt"), &failed);
+		record_attempt(&record, &channel, &lease, SPAN("m"), &failed);
 	assert_int_equal(record.n, RECORD_ATTEMPTS_MAX);
 	record_request(log_json, &record, &rq, &r, (struct wall_ms){NOW}, (struct mono_ms){1});
 	want_text(parsed(), "attempts.15.kind", "server");

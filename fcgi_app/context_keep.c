@@ -1,0 +1,146 @@
+#include "context.h"
+
+#include "base/clock.h"
+#include "dialect/chat_answer.h"
+#include "redact.h"
+#include "serve_job.h"
+
+#include <string.h>
+
+struct keep {
+	struct serve_job *j;
+	struct arena *arena;
+	const struct flow_answer *answer;
+};
+
+static bool
+is_object(struct span json)
+{
+	return text_starts(text_trim(json), "{") && scan_pick(json, NULL, NULL, 0, NULL) == ERR_OK;
+}
+
+static const struct form_name *
+name_of(const struct keep *k, struct span sent)
+{
+	const struct form_loss *loss = &k->j->convert.way.loss;
+
+	for (size_t i = 0; !k->j->convert.way.same && i < loss->nnames; i++)
+		if (text_equal(loss->names[i].sent, sent))
+			return &loss->names[i];
+	return NULL;
+}
+
+/* As the client has got it: it sends results by these ids and names. */
+static void
+put_back(const struct keep *k, struct form_call *call)
+{
+	const struct form_name *name = name_of(k, call->name);
+
+	if (name != NULL && name->custom && !call->custom) {
+		call->custom = true;
+		call->arguments = chat_answer_unwrap(k->arena, call->arguments);
+	}
+	if (name != NULL) {
+		call->name = name->original;
+		call->namespace = name->namespace;
+	}
+	if (!k->j->convert.way.same && k->j->rq.endpoint->wire == FORM_MESSAGES)
+		call->id = form_id(k->arena, FORM_MESSAGES, call->id);
+}
+
+/* False: it was cut, nobody can run it. */
+static bool
+keep_call(const struct keep *k, struct form_call *call)
+{
+	put_back(k, call);
+	if (call->custom || is_object(call->arguments))
+		return true;
+	call->arguments = SPAN("{}"); /* what no API would take again */
+	return k->answer->finish != FLOW_LENGTH;
+}
+
+static struct span
+clean(const struct keep *k, struct span text)
+{
+	return redact_all(k->j->s->conf, k->arena, text);
+}
+
+static struct form_turn
+answer_turn(const struct keep *k)
+{
+	const struct form_turn *said = &k->answer->turn;
+	struct form_turn turn = {.role = FORM_ASSISTANT};
+
+	turn.parts = arena_alloc(k->arena, (said->nparts + 1) * sizeof *turn.parts);
+	for (size_t i = 0; i < said->nparts; i++) {
+		struct form_part part = said->parts[i];
+
+		if (part.kind == FORM_CALL && !keep_call(k, &part.call))
+			continue;
+		part.text = clean(k, part.text);
+		part.call.arguments = clean(k, part.call.arguments);
+		part.thought.seal = clean(k, part.thought.seal);
+		turn.parts[turn.nparts++] = part;
+	}
+	return turn;
+}
+
+/* Would it be taken as part of a later request, with results of its calls? */
+static bool
+is_sound(const struct keep *k, const struct form_turn *turn)
+{
+	struct form_turn turns[] = {*turn, {.role = FORM_TOOL}};
+	struct form form = {.from = k->j->convert.form.from, .turns = turns, .nturns = 2};
+	struct why why;
+
+	for (size_t i = 0; i < turn->nparts; i++)
+		if (turn->parts[i].kind == FORM_CALL)
+			form_add_part(k->arena, &turns[1], FORM_RESULT)->result.id =
+			    turn->parts[i].call.id;
+	return form_check(&form, &why) == ERR_OK;
+}
+
+static void
+not_kept(struct serve_job *j, enum log_level level, const char *why)
+{
+	j->respond.not_kept = !j->respond.committed;
+	log_fields(j->s->log, level, clock_wall(), "an exchange was not kept",
+	    LOG_TEXT("id", j->rq.id), LOG_Z("session", j->context.key.brief), LOG_Z("why", why));
+}
+
+static void
+append(struct serve_job *j)
+{
+	struct context *c = &j->context;
+	struct context_store at = {j->s, j->rq.client, c->key.hash, clock_wall()};
+	struct why why = {""};
+	enum store_rc rc = context_store_append(&at, c->fresh, c->nfresh, c->first, &why);
+
+	if (rc != STORE_OK)
+		not_kept(j, rc == STORE_FULL ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, why.text);
+}
+
+void
+context_keep(struct serve_job *j)
+{
+	struct context *c = &j->context;
+	struct keep k = {j, j->s->arena, j->walk.outcome.answer};
+	struct form_turn turn;
+
+	if (!c->appends || c->kept || j->respond.gone || j->s->watch->client_gone)
+		return;
+	c->kept = true;
+	if (k.answer == NULL) {
+		not_kept(j, LOG_LEVEL_INFO, "the answer cannot be read, or is too large");
+		return;
+	}
+	turn = answer_turn(&k);
+	if (!is_sound(&k, &turn)) {
+		not_kept(
+		    j, LOG_LEVEL_WARN, "the answer's calls cannot be told apart, or have no name");
+		return;
+	}
+	if (turn.nparts > 0)
+		c->fresh[c->nfresh++] = turn;
+	append(j);
+}

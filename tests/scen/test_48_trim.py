@@ -1,0 +1,271 @@
+"""How what the gateway keeps of a conversation is made to fit (SPEC 13; cases.md CTX)."""
+
+import json
+
+import pytest
+
+from lib import wires
+from lib.answers import chat_answer, error, plain
+from lib.pool import K1, K2
+from lib.upstream import wait_until
+from lib.wires import serve
+
+CTX = ["chat", "messages"]
+TOO_LONG = error(400, "context_length_exceeded", "maximum context length is 100 tokens")
+
+
+def model(window, **more):
+    return {"m1": {"targets": [{"channel": "oa", "model": "m1", "context_window": window, **more}]}}
+
+
+def send(g, *messages, client="chat", session="s1", **extra):
+    """New messages of the conversation; texts are the user's."""
+    body = wires.ask(client, **extra)
+    body["messages"] = [
+        {"role": "user", "content": m} if isinstance(m, str) else m for m in messages
+    ]
+    head = [("X-Session-Id", session), ("X-Context", "append")]
+    return g.send(body, path=wires.path(client), headers=head).finish()
+
+
+def say(g, *messages, **vary):
+    a = send(g, *messages, **vary)
+    assert a.status == 200, a.out
+    return a
+
+
+def lines(up):
+    return [m["content"] for m in up.last.json()["messages"]]
+
+
+def quiet(wire="chat", text="hi"):
+    """Answers that tell no usage, so that nothing is learnt of how we count."""
+
+    def act(x):
+        doc = wires.answer(wire, text)
+        doc["usage"] = None
+        if x.request.json().get("stream"):
+            return serve(wire, text)(x)
+        return plain(doc)(x)
+
+    return act
+
+
+@pytest.fixture(autouse=True)
+def unmeasured(up):
+    up.default(quiet())
+
+
+def words(n, word="word"):
+    return " ".join([word] * n)
+
+
+def trimmed(answer):
+    """(messages, tokens) of what was left out."""
+    told = answer.header("x-sluice-trimmed")
+    return tuple(int(n) for n in told.split(",")) if told else None
+
+
+def test_dynamic(up, gate):
+    """Whole rounds go, the oldest first, until the rest fits; what leads and the newest stay; the stored history stays
+    whole, so that a larger window sees all of it.
+    """
+    large = {"m2": {"targets": [{"channel": "oa", "model": "m2"}]}}
+    small = model(2000, max_output=500)
+    g = gate(accounts=1, context={"enabled": True}, models={**small, **large})
+    say(g, {"role": "system", "content": "be brief"}, words(400, "a"))
+    assert trimmed(say(g, words(400, "b"))) is None
+    assert trimmed(say(g, words(400, "c"))) is None
+    a = say(g, words(400, "d"))
+    got = lines(up)
+    n, tokens = trimmed(a)
+    assert got[0] == "be brief" and got[-1] == words(400, "d")
+    assert n == 2 and 250 < tokens < 700, (n, tokens)
+    assert got[1] == words(400, "b"), [t[:8] for t in got]
+    a = say(g, "all of it?", model="m2")
+    assert trimmed(a) is None and len(lines(up)) == 10
+    assert lines(up)[1] == words(400, "a")
+
+
+def test_rounds(up, gate):
+    g = gate(accounts=1, context={"enabled": True, "trim": "rounds", "rounds": 2})
+    for text in ("one", "two"):
+        assert trimmed(say(g, text)) is None
+    a = say(g, "three")
+    assert lines(up) == ["two", "hi", "three"] and trimmed(a)[0] == 2
+    say(g, "four")
+    assert lines(up) == ["three", "hi", "four"]
+
+
+def test_max_tokens(up, gate):
+    """Whatever the window is."""
+    g = gate(accounts=1, context={"enabled": True, "max_tokens": 150})
+    say(g, words(100, "a"))
+    say(g, words(100, "b"))
+    assert lines(up) == [words(100, "b")]
+    a = send(g, words(300, "c"))
+    assert a.status == 400 and "150" in a.error["message"]
+
+
+def test_never_of_others(up, gate):
+    """What a client sends whole is its own."""
+    g = gate(accounts=1, context={"enabled": True, "max_tokens": 50}, models=model(100))
+    a = g.ask(messages=[{"role": "user", "content": words(40)}] * 5)
+    assert trimmed(a) is None
+    assert a.status == 400 or len(up.last.json()["messages"]) == 5
+
+
+def call_of(arguments, id="call_1"):
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": "f", "arguments": arguments}}
+        ],
+    }
+
+
+def test_call_that_cannot_shrink(up, gate):
+    """CTX-02: refused, never half of it, never for ever."""
+    g = gate(accounts=1, context={"enabled": True, "max_tokens": 2500})
+    call = call_of(json.dumps({"text": "x y " * 125000}))
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "done"}
+    a = send(g, "do it", call, result)
+    assert a.status == 400 and "does not fit" in a.error["message"], a.out[:500]
+    assert up.count() == 0
+    # once it is old it goes, with its result
+    g.reload({**g.conf, "context": {"enabled": True, "max_tokens": 0}})
+    say(g, "do it", call, result)
+    g.reload({**g.conf, "context": {"enabled": True, "max_tokens": 2500}})
+    say(g, "and now?")
+    assert all(m["role"] not in ("tool",) and not m.get("tool_calls") for m in up.last.json()["messages"])
+    assert lines(up)[-1] == "and now?"
+
+
+@pytest.mark.parametrize("client", CTX)
+def test_huge_result(up, gate, client):
+    """CTX-03: what leads and the newest message survive, the result is shortened with a mark; its neighbours are as
+    they were sent.
+    """
+    g = gate(
+        accounts=1,
+        channel={"wire": client},
+        context={"enabled": True, "max_tokens": 25000, "max_session": "16M"},
+    )
+    up.default(quiet(client))
+    huge = "0123456789 \U0001f389 " * 400000
+    if client == "chat":
+        say(g, {"role": "system", "content": "be brief"}, "look", call_of('{"a" : 1}'),
+            {"role": "tool", "tool_call_id": "call_1", "content": huge}, "what is in it?")
+        m = up.last.json()["messages"]
+        result = m[3]["content"]
+        assert m[0]["content"] == "be brief" and m[4]["content"] == "what is in it?"
+        assert b'{\\"a\\" : 1}' in up.last.body
+    else:
+        use = {"type": "tool_use", "id": "call_1", "name": "f", "input": {"a": 1}}
+        done = {"type": "tool_result", "tool_use_id": "call_1", "content": huge}
+        ask = {"type": "text", "text": "what is in it?", "x_odd": 1}
+        say(g, "look", {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [done]}, {"role": "user", "content": [ask]},
+            client="messages", system="be brief")
+        body = up.last.json()
+        result = body["messages"][2]["content"][0]["content"]
+        assert body["system"] == "be brief" and b'"x_odd": 1' in up.last.body
+        result = result if isinstance(result, str) else result[0]["text"]
+    assert 1000 < len(result) < 400000
+    assert result.startswith("0123456789") and result.rstrip().endswith("\U0001f389")
+    assert "\ufffd" not in result
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_inside_of_a_character(up, gate, shift):
+    """CTX-04: the limit falls in each byte of one, also where it is written as an escaped pair."""
+    g = gate(accounts=1, context={"enabled": True, "max_tokens": 400})
+    text = "x" * shift + "\U0001f389" * 3000
+    body = json.dumps({
+        "model": "m1",
+        "messages": [
+            {"role": "user", "content": "look"},
+            call_of("{}"),
+            {"role": "tool", "tool_call_id": "call_1", "content": text},
+        ],
+    })
+    assert "\\ud83c\\udf89" in body
+    head = [("X-Session-Id", "s1"), ("X-Context", "append")]
+    a = g.send(body.encode(), headers=head).finish()
+    assert a.status == 200, a.out
+    got = lines(up)[2]
+    assert got.startswith("x" * shift + "\U0001f389") and len(got) < 2000
+    got.encode("utf-8")  # no half of a pair
+    assert "\ufffd" not in got
+
+
+# A host that finds it too long ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "stream"])
+def test_too_long_for_the_host(up, gate, streamed):
+    """It is asked once more, with less, on the same account; the client sees the answer alone."""
+    g = gate(accounts=2, context={"enabled": True})
+    for i in range(6):
+        say(g, words(50, f"w{i}"))
+    n = up.count()
+    up.script(K1, TOO_LONG)
+    a = say(g, "and now?", stream=streamed)
+    assert a.header("x-sluice-account") == "A1" and up.count() == n + 2
+    got = trimmed(a)
+    assert got[0] >= 2 and lines(up)[-1] == "and now?" and len(lines(up)) == 13 - got[0]
+    g.assert_clean()
+    # once, then it is the client's
+    up.script(K1, TOO_LONG, TOO_LONG)
+    n = up.count()
+    a = send(g, "and then?")
+    assert (a.status, a.error["code"]) == (400, "context_length_exceeded") and up.count() == n + 2
+    say(g, "still whole?")
+    assert len(lines(up)) == 15
+
+
+def test_too_long_of_others(up, gate):
+    g = gate(accounts=1, context={"enabled": True})
+    up.script(K1, TOO_LONG)
+    a = g.ask(messages=[{"role": "user", "content": words(50)}] * 5)
+    assert (a.status, a.error["code"]) == (400, "context_length_exceeded")
+    assert up.count() == 1 and trimmed(a) is None
+
+
+# previous_response_id ----------------------------------------------------------------------------------
+
+
+def respond(g, text, previous=None, **extra):
+    body = wires.ask("responses", text=text, **extra)
+    if previous:
+        body["previous_response_id"] = previous
+    a = g.send(body, path="/v1/responses").finish()
+    assert a.status == 200, a.out
+    return a
+
+
+@pytest.mark.parametrize("wire", wires.WIRES)
+def test_recalled(up, gate, wire):
+    """What previous_response_id leads to is trimmed, too; the items that stay are as they were."""
+    g = gate(accounts=1, channel={"wire": wire}, context={"max_tokens": 300})
+    up.default(quiet(wire, "fine"))
+    id = None
+    for word in ("alpha", "beta", "gamma"):
+        id = respond(g, words(100, word), id).json()["id"]
+    a = respond(g, "and now?", id, instructions="be brief")
+    n, tokens = trimmed(a)
+    body = up.last.json()
+    items = body["input"] if wire == "responses" else body["messages"]
+    texts = [wires_text(t) for t in items if t.get("role") in ("user", "assistant")]
+    assert n == 2 and texts == [words(100, "beta"), "fine", words(100, "gamma"), "fine", "and now?"]
+    if wire == "responses":
+        assert body["instructions"] == "be brief"
+    up.script(K1, error(400, "context_length_exceeded", "too long"))
+    m = trimmed(respond(g, "and then?", a.json()["id"]))
+    assert m[0] > n
+
+
+def wires_text(t):
+    content = t["content"]
+    return content if isinstance(content, str) else "".join(p["text"] for p in content)
