@@ -79,6 +79,13 @@ first_content_ms(const struct forward_outcome *o)
 	return o->finding.verdict == VERDICT_OK ? o->ended.v - o->started.v : -1;
 }
 
+/* Tokens of the prompt as it was sent; 0 = nobody counted them. */
+static int64_t
+counted(const struct serve_job *j)
+{
+	return j->context.counted > 0 ? j->context.counted : j->record.estimated_tokens;
+}
+
 static void
 settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 {
@@ -92,7 +99,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 	    .target = j->rq.endpoint->dialect->judged,
 	    .usage = &outcome->tap.usage,
 	    .model = model,
-	    .estimated = (uint64_t)j->record.estimated_tokens,
+	    .estimated = (uint64_t)counted(j),
 	    .client = arena_z(j->s->arena, j->rq.client),
 	    .latency_ms = outcome->ended.v - outcome->started.v,
 	    .first_content_ms = aside ? -1 : first_content_ms(outcome),
@@ -117,6 +124,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 		if (report.hard && j->s->nhard++ < SERVE_HARD_MAX)
 			j->s->hard[j->s->nhard - 1] = lease->ref;
 	}
+	j->record.estimated_tokens = counted(j);
 	record_attempt(&j->record, j->walk.channel, lease, text_span(model), outcome);
 }
 

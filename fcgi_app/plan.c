@@ -68,24 +68,6 @@ speaks(const struct conf *conf, size_t channel, unsigned wires)
 	return (ROUTE_WIRE(conf->channels[channel].wire) & wires) != 0;
 }
 
-/* What a fallback channel calls this model. False: it does not serve it. */
-static bool
-route_at(const struct plan *plan, size_t channel, struct route *route_out)
-{
-	const struct conf_model *entry = plan->first.entry;
-
-	for (size_t i = 0; entry != NULL && i < entry->ntargets; i++) {
-		const struct conf_target *target = &entry->targets[i];
-
-		if (target->channel != channel)
-			continue;
-		*route_out = (struct route){channel, target->model, entry, target};
-		return true;
-	}
-	*route_out = (struct route){channel, plan->first.model, entry, NULL};
-	return conf_serves(&plan->conf->channels[channel].models, route_out->model);
-}
-
 enum plan_pass
 plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t step,
     struct route *route_out)
@@ -93,7 +75,8 @@ plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t st
 	size_t first = plan->first.channel, channel = channel_at(plan->conf, first, step - 1);
 
 	*route_out = plan->first;
-	route_out->channel = channel;
+	if (step > 1)
+		*route_out = (struct route){channel, plan->first.model, plan->first.entry, NULL};
 	if (answers[channel] == BREAKER_NO)
 		return PLAN_OPEN;
 	if (answers[channel] == BREAKER_SPENT)
@@ -106,7 +89,9 @@ plan_step(const struct plan *plan, const enum breaker_answer *answers, size_t st
 		return PLAN_TARGET;
 	if (!speaks(plan->conf, channel, plan->wires))
 		return PLAN_OTHER_WIRE;
-	return route_at(plan, channel, route_out) ? PLAN_GOES : PLAN_NO_MODEL;
+	return conf_serves(&plan->conf->channels[channel].models, plan->first.model)
+	           ? PLAN_GOES
+	           : PLAN_NO_MODEL;
 }
 
 /* Behind step `from`: the step of the next channel that this request may use, or 0. */

@@ -6,8 +6,7 @@
  * not followed, so nothing recurs and each place is visited once.
  *
  * Passed over   open or half-open without a permit left; a wire that the request cannot use; a channel that has a target
- *               of the request; a model that the channel's patterns do not serve (its name is that of the first target,
- *               or that of a target of the `models` entry on that channel)
+ *               of the request; a model that the channel's patterns do not serve: its name is that of the first target
  * Answers       the caller gives an array with a breaker's answer for each channel of the configuration; only the
  *               entries of the first channel and of its list are read
  * Source        SPEC.md sections 5 and 9

@@ -230,6 +230,17 @@ walk_aim(struct walk *w)
 	    plan_has_fallback(w->plan.conf, w->plan.channel, w->plan.wires, w->answers);
 }
 
+/* It began to rest on the way: it is not come back to. */
+static bool
+first_rests(const struct walk *w)
+{
+	for (size_t i = 0; i < w->plan.ntargets; i++)
+		if (w->plan.targets[i].target == w->plan.first.target &&
+		    w->facts[i].rest_until_ms != 0)
+			return true;
+	return false;
+}
+
 bool
 walk_next_channel(struct walk *w, struct arena *arena)
 {
@@ -239,7 +250,7 @@ walk_next_channel(struct walk *w, struct arena *arena)
 		use_place(w, arena);
 		return true;
 	}
-	if (w->plan.visited <= 1)
+	if (w->plan.visited <= 1 || first_rests(w))
 		return false;
 	w->last_chance = true;
 	plan_back(&w->plan);

@@ -184,8 +184,7 @@ walk_elect(struct txn *txn, struct walk_elect *e)
 
 	e->target = ELECT_NOBODY;
 	for (size_t i = 0; i < w->plan.ntargets && rc == STORE_OK; i++)
-		if (!is_out_for_good(w->candidates[i].out) || e->every)
-			rc = read_target(txn, e, i);
+		rc = read_target(txn, e, i);
 	if (rc == STORE_OK)
 		rc = choose(txn, e);
 	for (size_t i = 0; i < w->plan.ntargets && rc == STORE_OK; i++)

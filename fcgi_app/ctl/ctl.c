@@ -19,6 +19,7 @@
 #include "ctl/models_run.h"
 #include "ctl/session_verbs.h"
 #include "ctl/show.h"
+#include "ctl/tokens_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,8 @@ static const struct command {
     {"context", context_verbs_run,
         "list [--client C] | show HASH | drop HASH... | export HASH [-o FILE]  [--json]",
         "the conversations that are kept for clients", "sluicectl context show 1f0e9a"},
-    {"explain", explain_run, "--model M [--session S] [--client C] [--realm R] [--json]",
+    {"explain", explain_run,
+        "--model M [--task T] [--tokens N] [--session S] [--client C] [--realm R] [--json]",
         "who would serve a request now, and why each other account would not",
         "sluicectl explain --model gpt-4o"},
     {"models", models_run, "[--json]",
@@ -72,6 +74,8 @@ static const struct command {
         "* * * * * sluicectl -c /etc/sluice/sluice.json tick >/dev/null"},
     {"degrade", errands_degrade_run, "[on | off | auto] [--json]",
         "refuse all requests with degrade.message, by hand", "sluicectl degrade on"},
+    {"tokens", tokens_run, "--model M [FILE | -] [--json]", "how many tokens a text is for a model",
+        "sluicectl tokens --model gpt-4o prompt.txt"},
     {"doctor", doctor_run,
         "[--url URL] [--token T | --user NAME[:PASSWORD]] [--ca-file FILE | --insecure] [--http2] [--long | --silence S] [--json]",
         "what is wrong here, or through the web server, and what mends it",

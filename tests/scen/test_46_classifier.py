@@ -205,17 +205,19 @@ def test_its_account_is_rate_limited(up, gate):
     assert [e["outcome"] for e in lines(g, "classify")][1:] == ["pool_exhausted"] * 2
 
 
-def test_nobody_serves_it(up, gate):
-    g = start(up, gate, routing={"classifier": "gone-1"})
-    assert ask(g) == "m-code"
-    assert lines(g, "classify")[0]["outcome"] == "model_not_found"
+@pytest.mark.parametrize("name", ["gone-1", "auto"])
+def test_nobody_serves_it(up, gate, name):
+    """Nor is it chosen by the kind of work: it would have to ask itself what that is."""
+    g = start(up, gate)
+    g.write({**g.conf, "routing": {**g.conf["routing"], "classifier": name}})
+    done = g.ctl("check", check=False)
+    assert done.returncode == 1 and "routing.classifier" in done.stdout + done.stderr
 
 
-def test_it_names_itself(up, gate):
-    """A classifier that is chosen by the kind of work asks nobody what that is."""
-    g = start(up, gate, routing={"classifier": "auto"})
+def test_its_only_account_is_disabled(up, gate):
+    g = start(up, gate, sorter={"enabled": False})
     assert ask(g) == "m-code"
-    assert up.count(K1) == 2 and up.count(SORTER) == 0
+    assert lines(g, "classify")[0]["outcome"] == "no_account"
 
 
 def test_the_client_goes_while_it_is_asked(up, gate):

@@ -105,16 +105,6 @@ static const struct {
     {"no wire: the first was routed already", {{"bc"}, NULL, {NULL}, {NULL}, "YYYYY"}, 0, "a:m"},
     {"patterns that serve it", {{"b"}, NULL, {NULL, "m*"}, {NULL}, "YYYYY"}, CHAT, "a:m b:m"},
     {"patterns that don't", {{"bc"}, NULL, {NULL, "x*"}, {NULL}, "YYYYY"}, CHAT, "a:m c:m"},
-    {"a target names the model", {{"bc"}, NULL, {NULL}, {"a=m", "c=other"}, "YYYYY"}, CHAT,
-        "a:m b:m c:other"},
-    {"... whatever the patterns", {{"bc"}, NULL, {NULL, "x", "x"}, {"a=m", "c=other"}, "YYYYY"},
-        CHAT, "a:m c:other"},
-    {"the first target of a channel", {{"b"}, NULL, {NULL}, {"b=one", "b=two"}, "YYYYY"}, CHAT,
-        "a:m b:one"},
-    {"a target does not change the first", {{"b"}, NULL, {NULL}, {"a=other"}, "YYYYY"}, CHAT,
-        "a:m b:m"},
-    {"a target that is not in the list", {{"b"}, NULL, {NULL}, {"a=m", "c=x"}, "YYYYY"}, CHAT,
-        "a:m b:m"},
 };
 
 static void
@@ -162,7 +152,6 @@ static const struct {
     {"open and spent", {{"bc"}, NULL, {NULL}, {NULL}, "NNSYY"}, "OOS"},
     {"the first is of any wire", {{"b"}, "ab", {NULL}, {NULL}, "YYYYY"}, ".W"},
     {"patterns", {{"bc"}, NULL, {NULL, "x*", "m*"}, {NULL}, "YYYYY"}, ".M."},
-    {"a target instead of a pattern", {{"b"}, NULL, {NULL, "x*"}, {"b=x1"}, "YYYYY"}, ".."},
     {"twice in the list, and itself", {{"bba"}, NULL, {NULL}, {NULL}, "YYYYY"}, "..RR"},
     {"open says more than repeated", {{"bb"}, NULL, {NULL}, {NULL}, "YNYYY"}, ".OO"},
 };
@@ -319,30 +308,155 @@ test_facts(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* Of the target that serves now; without an entry, of the one that the model's own name has. */
+/* ---- several targets ---- */
+
+static struct route_list
+list_of(struct small *s, struct route *at)
+{
+	struct route_list list = {.at = at, .n = s->entry.ntargets};
+
+	for (size_t i = 0; i < list.n; i++)
+		at[i] = (struct route){
+		    s->targets[i].channel, s->targets[i].model, &s->entry, &s->targets[i]};
+	return list;
+}
+
+/* Of the target that serves now; on another channel, of the one that the model's own name has. */
 static void
 test_target(void **state)
 {
-	static const struct given given = {{"bc"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"};
-	struct conf_model own = {.name = SPAN("m"), .max_output = 9};
+	static const struct given given = {{"c"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"};
+	struct conf_model own = {.name = SPAN("n"), .max_output = 9};
+	struct route at[4];
+	struct route_list list;
 	struct small s;
 	struct plan plan;
 
 	(void)state;
 	small_init(&s, &given);
+	s.channels[1].fallback = s.channels[0].fallback;
+	s.channels[1].nfallback = 1;
 	s.targets[0].max_output = 7;
 	s.targets[1].max_output = 8;
-	s.first.target = &s.targets[0];
-	plan_begin(&plan, &s.conf, &s.first, CHAT);
-	assert_true(plan_next(&plan, s.answers));
-	assert_int_equal(plan_target(&plan).max_output, 7);
-	assert_true(plan_next(&plan, s.answers));
+	list = list_of(&s, at);
+	plan_begin_targets(&plan, &s.conf, &list, CHAT);
+	plan_take(&plan, 1);
 	assert_int_equal(plan_target(&plan).max_output, 8);
-	assert_true(plan_next(&plan, s.answers)); /* by its name, which no target has */
+	assert_true(plan_next(&plan, s.answers));
 	assert_int_equal(plan_target(&plan).max_output, 0);
 	s.conf.models = &own;
 	s.conf.nmodels = 1;
 	assert_int_equal(plan_target(&plan).max_output, 9);
+}
+
+/* Which target is taken first, then what follows when it is the only one that could be had. */
+static const struct {
+	const char *what;
+	struct given given;
+	unsigned wires;
+	size_t first;
+	const char *way, *steps;
+} targets[] = {
+    {"the chain of the first one's channel", {{"de", "c"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"},
+        CHAT, 0, "a:m d:m e:m", "..."},
+    {"... whichever was first", {{"d", "ce"}, NULL, {NULL}, {"a=m", "b=n"}, "YYYYY"}, CHAT, 1,
+        "b:n c:n e:n", "..."},
+    {"channels of targets are no part of it",
+        {{"bcd"}, NULL, {NULL}, {"a=m", "b=n", "d=o"}, "YYYYY"}, CHAT, 0, "a:m c:m", ".T.T"},
+    {"open ones are passed over", {{"cd"}, NULL, {NULL}, {"a=m", "b=n"}, "YYNYY"}, CHAT, 0,
+        "a:m d:m", ".O."},
+    {"the first's breaker is its pick's business", {{"c"}, NULL, {NULL}, {"a=m", "b=n"}, "NYYYY"},
+        CHAT, 0, "a:m c:m", "O."},
+    {"two on one channel", {{"b"}, NULL, {NULL}, {"a=m", "a=n"}, "YYYYY"}, CHAT, 1, "a:n b:n",
+        ".."},
+};
+
+static void
+test_targets(void **state)
+{
+	int bad = 0;
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(targets); i++) {
+		struct small s;
+		struct plan plan;
+		struct route at[4];
+		struct route_list list;
+		char way[64] = "", steps[16] = "";
+		size_t n = 0;
+
+		small_init(&s, &targets[i].given);
+		list = list_of(&s, at);
+		plan_begin_targets(&plan, &s.conf, &list, targets[i].wires);
+		assert_int_equal(plan.visited, 0);
+		plan_take(&plan, targets[i].first);
+		assert_ptr_equal(plan.target, &s.targets[targets[i].first]);
+		do {
+			n +=
+			    (size_t)snprintf(way + n, sizeof way - n, "%s%c:%.*s", n > 0 ? " " : "",
+			        (char)('a' + plan.channel), (int)plan.model.n, plan.model.p);
+		} while (plan_next(&plan, s.answers));
+		for (size_t step = 1; step <= s.channels[plan.first.channel].nfallback + 1;
+		     step++) {
+			struct route route;
+
+			steps[step - 1] = ".OSRTWM"[plan_step(&plan, s.answers, step, &route)];
+		}
+		if (strcmp(way, targets[i].way) == 0 && strcmp(steps, targets[i].steps) == 0)
+			continue;
+		print_error("%s: '%s' %s, want '%s' %s\n", targets[i].what, way, steps,
+		    targets[i].way, targets[i].steps);
+		bad++;
+	}
+	assert_int_equal(bad, 0);
+}
+
+/* Another target is a place to keep an attempt for; back at the first one there is none. */
+static void
+test_spare_targets(void **state)
+{
+	static const struct given given = {{"c"}, NULL, {NULL}, {"a=m", "b=n"}, "YYNYY"};
+	struct small s;
+	struct plan plan;
+	struct route at[4];
+	struct route_list list;
+
+	(void)state;
+	small_init(&s, &given);
+	list = list_of(&s, at);
+	plan_begin_targets(&plan, &s.conf, &list, CHAT);
+	plan_take(&plan, 0);
+	assert_true(plan_may_try(&plan, s.answers, 1, 2));
+	plan.spare = true;
+	assert_true(plan_more(&plan, s.answers));
+	assert_false(plan_may_try(&plan, s.answers, 1, 2));
+	plan_take(&plan, 1);
+	assert_true(plan_may_try(&plan, s.answers, 1, 2));
+	assert_int_equal(plan.visited, 2);
+	plan_back(&plan);
+	assert_int_equal(plan.channel, 0);
+	assert_false(plan_more(&plan, s.answers));
+	assert_ptr_equal(plan.target, &s.targets[0]);
+}
+
+/* Nobody of them can be asked: the chain of the first one in the list. */
+static void
+test_no_target(void **state)
+{
+	static const struct given given = {{"cd"}, NULL, {NULL}, {"a=m", "c=n"}, "YYYYY"};
+	struct small s;
+	struct plan plan;
+	struct route at[4];
+	struct route_list list;
+
+	(void)state;
+	small_init(&s, &given);
+	list = list_of(&s, at);
+	plan_begin_targets(&plan, &s.conf, &list, CHAT);
+	assert_true(plan_next(&plan, s.answers));
+	assert_int_equal(plan.channel, 3);
+	assert_true(text_is(plan.model, "m"));
+	assert_false(plan_next(&plan, s.answers));
 }
 
 /* A configuration's bits are the breaker's. */
@@ -367,6 +481,9 @@ main(void)
 	    cmocka_unit_test(test_back),
 	    cmocka_unit_test(test_facts),
 	    cmocka_unit_test(test_target),
+	    cmocka_unit_test(test_targets),
+	    cmocka_unit_test(test_spare_targets),
+	    cmocka_unit_test(test_no_target),
 	    cmocka_unit_test(test_triggers),
 	};
 

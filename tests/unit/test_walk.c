@@ -278,6 +278,269 @@ test_upstreams_code(void **state)
 	assert_string_equal(end.message, "maximum context length");
 }
 
+/* ---- targets ---- */
+
+/* Channels a to c; b speaks messages. */
+struct world {
+	struct conf conf;
+	struct conf_channel channels[3];
+	struct conf_target targets[4];
+	struct conf_model entry;
+	struct route routes[4];
+	struct route_list list;
+	struct pool pool;
+	struct arena *arena;
+	struct walk walk;
+};
+
+static struct span code[] = {SPAN("code")}, prose[] = {SPAN("creative")},
+                   both[] = {SPAN("code"), SPAN("creative")};
+
+/* "a:0 b:1": on that channel, with tasks: 0 none, 1 code, 2 creative, 3 both; models are m0, m1, ... */
+static void
+world_init(struct world *w, const char *targets, struct span task, unsigned wires)
+{
+	static struct span models[] = {SPAN("m0"), SPAN("m1"), SPAN("m2"), SPAN("m3")};
+	static const struct conf_strings lists[] = {{NULL, 0}, {code, 1}, {prose, 1}, {both, 2}};
+	struct walk_start start = {.list = &w->list, .task = task, .wires = wires};
+
+	memset(w, 0, sizeof *w);
+	for (size_t i = 0; i < 3; i++) {
+		w->channels[i] = channel_of(3 + (int)i, 1);
+		w->channels[i].index = i;
+		w->channels[i].name = (struct span){&"abc"[i], 1};
+		w->channels[i].wire = i == 1 ? WIRE_MESSAGES : WIRE_CHAT;
+	}
+	w->conf.channels = w->channels;
+	w->conf.nchannels = 3;
+	w->conf.routing.fallback = CONF_ROUTE_COST_FIRST;
+	w->conf.routing.min_success_rate = 0.95;
+	w->pool.conf = &w->conf;
+	w->entry = (struct conf_model){.realm = SPAN("cn")};
+	w->list = (struct route_list){.at = w->routes, .strategy = CONF_ROUTE_MIXED};
+	for (const char *p = targets; *p != '\0'; p += p[3] == ' ' ? 4 : 3) {
+		struct conf_target *target = &w->targets[w->list.n];
+
+		*target = (struct conf_target){.channel = (size_t)(p[0] - 'a'),
+		    .model = models[w->list.n],
+		    .weight = 1 + (double)w->list.n,
+		    .tasks = lists[p[2] - '0']};
+		w->routes[w->list.n++] =
+		    (struct route){target->channel, target->model, &w->entry, target};
+	}
+	w->arena = arena_new(1 << 20);
+	walk_begin(&w->walk, &w->pool, &start, w->arena);
+}
+
+static const struct {
+	const char *what, *targets, *task;
+	unsigned wires;
+	const char *out; /* . in, L and lists the task, W another wire, T other tasks */
+} outs[] = {
+    {"all are in", "a:0 b:0 c:0", "", ROUTE_WIRES_ALL, "..."},
+    {"another wire", "a:0 b:0 c:0", "", ROUTE_WIRE(WIRE_CHAT), ".W."},
+    {"no task: lists do not matter", "a:1 b:2 c:0", "", ROUTE_WIRES_ALL, "..."},
+    {"those that list it, or none", "a:1 b:2 c:0", "code", ROUTE_WIRES_ALL, "LT."},
+    {"by another name", "a:1 b:2 c:3", "Code-Generation", ROUTE_WIRES_ALL, "LTL"},
+    {"tasks are no reason to serve nobody", "a:1 b:1", "creative", ROUTE_WIRES_ALL, ".."},
+    {"... nor where who lists it speaks another wire", "a:1 b:2", "creative", ROUTE_WIRE(WIRE_CHAT),
+        ".W"},
+    {"a task of the operator's", "a:1 b:0", "my-own", ROUTE_WIRES_ALL, "T."},
+};
+
+static void
+test_outs(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NELEM(outs); i++) {
+		struct world w;
+		char got[8] = "";
+
+		world_init(&w, outs[i].targets, text_span(outs[i].task), outs[i].wires);
+		for (size_t k = 0; k < w.list.n; k++) {
+			const struct elect_candidate *c = &w.walk.candidates[k];
+
+			got[k] = c->out == ELECT_WIRE   ? 'W'
+			         : c->out == ELECT_TASK ? 'T'
+			         : c->lists_task        ? 'L'
+			                                : '.';
+		}
+		if (strcmp(got, outs[i].out) != 0)
+			fail_msg("%s: got %s, want %s", outs[i].what, got, outs[i].out);
+		arena_free(&w.arena);
+	}
+}
+
+static void
+test_take(void **state)
+{
+	struct world w;
+	struct elect_rule rule;
+
+	(void)state;
+	world_init(&w, "a:0 b:0 c:0", SPAN(""), ROUTE_WIRES_ALL);
+	assert_int_equal(w.walk.plan.visited, 0);
+	assert_true(walk_has_spare(&w.walk));
+	rule = walk_rule(&w.walk, 77);
+	assert_int_equal(rule.strategy, CONF_ROUTE_MIXED);
+	assert_int_equal(rule.fallback, CONF_ROUTE_COST_FIRST);
+	assert_int_equal(rule.min_success_ppm, 950000);
+	assert_int_equal(rule.draw, 77);
+	w.walk.candidates[2].trial = true;
+	walk_take(&w.walk, 2, w.arena);
+	assert_true(w.walk.trial);
+	assert_int_equal(w.walk.wish.channel, 2);
+	assert_string_equal(w.walk.wish.model, "m2");
+	assert_true(text_is(w.walk.wish.realm, "cn"));
+	assert_int_equal(w.walk.max_attempts, 5); /* of the first one's channel */
+	walk_aim(&w.walk);
+	assert_true(w.walk.wish.no_probe);
+	w.walk.has_outcome = true;
+	assert_int_equal(walk_rule(&w.walk, 0).strategy, CONF_ROUTE_COST_FIRST);
+	w.walk.candidates[0].out = ELECT_FULL;
+	w.walk.candidates[1].out = ELECT_RESTS;
+	assert_false(walk_has_spare(&w.walk));
+	walk_aim(&w.walk);
+	assert_true(w.walk.wish.no_probe); /* the busy one comes before who rests */
+	walk_take(&w.walk, 0, w.arena);
+	assert_int_equal(w.walk.max_attempts, 5);
+	assert_false(w.walk.trial);
+	walk_aim(&w.walk);
+	assert_false(w.walk.wish.no_probe);
+	w.walk.facts[2].rest_until_ms = NOW;
+	assert_false(walk_next_channel(&w.walk, w.arena)); /* the first one rests now */
+	w.walk.facts[2].rest_until_ms = 0;
+	assert_true(walk_next_channel(&w.walk, w.arena)); /* back at the first one */
+	assert_true(w.walk.last_chance);
+	assert_int_equal(w.walk.wish.channel, 2);
+	arena_free(&w.arena);
+}
+
+/* Without an entry there is nothing to choose, and nothing is looked up. */
+static void
+test_no_choice(void **state)
+{
+	struct world w;
+	struct route route = {.channel = 1, .model = SPAN("x")};
+	struct route_list list = {.at = &route, .n = 1};
+	struct walk_start start = {.list = &list, .wires = ROUTE_WIRES_ALL};
+
+	(void)state;
+	world_init(&w, "a:0", SPAN(""), ROUTE_WIRES_ALL);
+	assert_non_null(w.walk.candidates); /* an entry with one target may rest */
+	memset(&w.walk, 0, sizeof w.walk);
+	walk_begin(&w.walk, &w.pool, &start, w.arena);
+	assert_null(w.walk.candidates);
+	assert_int_equal(w.walk.plan.visited, 1);
+	assert_int_equal(w.walk.wish.channel, 1);
+	assert_int_equal(w.walk.max_attempts, 4);
+	assert_false(walk_has_spare(&w.walk));
+	arena_free(&w.arena);
+}
+
+static void
+test_sessions_draw(void **state)
+{
+	static const uint8_t one[32] = {1}, two[32] = {2};
+	struct world w;
+	struct elect_rule rule;
+
+	(void)state;
+	world_init(&w, "a:0 b:0 c:0", SPAN(""), ROUTE_WIRES_ALL);
+	w.walk.session.key = one;
+	rule = walk_rule(&w.walk, 1);
+	assert_true(rule.by_session);
+	assert_true(rule.draw == walk_rule(&w.walk, 2).draw);
+	w.walk.session.key = two;
+	assert_true(rule.draw != walk_rule(&w.walk, 1).draw);
+	arena_free(&w.arena);
+}
+
+/* Whether the account may be asked for another model of its channel. */
+static const struct {
+	enum verdict verdict;
+	bool again;
+} blames[] = {
+    {VERDICT_MODEL_RATE, true},
+    {VERDICT_MODEL_MISSING, true},
+    {VERDICT_SERVER, true},
+    {VERDICT_OVERLOAD, true},
+    {VERDICT_AUTH_FAILED, false},
+    {VERDICT_SOFT_RATE, false},
+    {VERDICT_HARD_CREDIT, false},
+    {VERDICT_NETWORK, false},
+    {VERDICT_UNEXPLAINED, false},
+    {VERDICT_NOBODY, false},
+};
+
+static void
+test_blames(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NELEM(blames); i++) {
+		const char *name = verdict_table[blames[i].verdict].name;
+		struct pick_wish wish;
+		struct world w;
+
+		world_init(&w, "a:0 a:0 b:0", SPAN(""), ROUTE_WIRES_ALL);
+		walk_take(&w.walk, 0, w.arena);
+		take_step(&w.walk, 0, &(struct step){blames[i].verdict, 0});
+		(void)walk_next(&w.walk);
+		assert_int_equal(w.walk.wish.ntried, 1);
+		walk_wish(&w.walk, 1, w.arena, &wish);
+		if (wish.ntried != (blames[i].again ? 0 : 1))
+			fail_msg("%s: tried %u", name, wish.ntried);
+		assert_string_equal(wish.model, "m1");
+		walk_take(&w.walk, 1, w.arena);
+		assert_int_equal(w.walk.wish.ntried, wish.ntried);
+		/* but never twice with the same */
+		walk_wish(&w.walk, 0, w.arena, &wish);
+		assert_int_equal(wish.ntried, 1);
+		arena_free(&w.arena);
+	}
+}
+
+static void
+test_rests(void **state)
+{
+	struct walk w = {.exhausted = true};
+	struct walk_end end;
+
+	(void)state;
+	walk_note_rest(&w, NOW + 90 * S);
+	walk_note_rest(&w, NOW + 30 * S - 1);
+	walk_note_rest(&w, NOW + 60 * S);
+	end = walk_end(&w, (struct wall_ms){NOW});
+	assert_int_equal(end.status, 503);
+	assert_string_equal(end.code, "model_resting");
+	assert_int_equal(end.retry_after_s, 30);
+	assert_false(end.no_retry);
+	/* beside accounts that come back later it says when, too */
+	w.reason = (struct pick_reason){.result = PICK_COOLING, .earliest = {NOW + 50 * S}};
+	walk_note_reason(&w);
+	end = walk_end(&w, (struct wall_ms){NOW});
+	assert_string_equal(end.code, "pool_exhausted");
+	assert_int_equal(end.retry_after_s, 30);
+}
+
+/* A copy for those who only look. */
+static void
+test_part(void **state)
+{
+	struct world w;
+	struct walk copy;
+
+	(void)state;
+	world_init(&w, "a:0 b:0", SPAN(""), ROUTE_WIRES_ALL);
+	copy = w.walk;
+	walk_part(&copy, w.arena);
+	walk_take(&copy, 0, w.arena);
+	assert_int_equal(copy.candidates[0].out, ELECT_TRIED);
+	assert_int_equal(w.walk.candidates[0].out, ELECT_IN);
+	assert_int_equal(w.walk.plan.visited, 0);
+	arena_free(&w.arena);
+}
+
 int
 main(void)
 {
@@ -287,6 +550,13 @@ main(void)
 	    cmocka_unit_test(test_backoff),
 	    cmocka_unit_test(test_ends),
 	    cmocka_unit_test(test_upstreams_code),
+	    cmocka_unit_test(test_outs),
+	    cmocka_unit_test(test_take),
+	    cmocka_unit_test(test_no_choice),
+	    cmocka_unit_test(test_sessions_draw),
+	    cmocka_unit_test(test_blames),
+	    cmocka_unit_test(test_rests),
+	    cmocka_unit_test(test_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
