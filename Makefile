@@ -221,7 +221,7 @@ bench: all $(B)/bench/pool $(B)/bench/context $(B)/bench/convert $(B)/bench/trim
 	@$(B)/bench/pool
 	@$(B)/bench/context
 	@$(B)/bench/convert
-	@$(B)/bench/trim
+	@$(B)/bench/trim $(B)/sluice.tokens
 
 .PHONY: install
 install: all ## into PREFIX (default /usr/local), below DESTDIR

@@ -96,6 +96,7 @@ static const struct {
         "0 3 4 5"},
     {"... also when an answer follows", "u c r c r u a", TRIM_DYNAMIC, 0, "0 3 4 5 6", 0,
         "0 3 4 5 6"},
+    {"... and those results cannot go", "u c r c r u a", TRIM_DYNAMIC, 0, "0 5 6", 0, NULL},
     {"of two words to them the newest", "u c r u u", TRIM_DYNAMIC, 0, "0 1 2 4", 0, "0 1 2 4"},
     {"empty user turns", "e a e a e", TRIM_DYNAMIC, 0, "2 3 4", 0, "2 3 4"},
 
