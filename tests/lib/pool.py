@@ -115,6 +115,13 @@ def alive(pid):
         return False
 
 
+def _kill(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
 def _memory():
     """A file system in memory, if it has room: what a pool writes is soon removed, it need not reach a disk."""
     path = "/dev/shm"
@@ -219,15 +226,11 @@ class Pool:
         time.sleep(0.3)
 
     def kill_all(self):
-        """kill -9 of master and workers at once."""
-        pids = [
-            self.master.pid
-        ] + self.worker_pids()  # the master first: it would replace the others
+        """kill -9 of master and workers at once: the master replaces none of them, and none sees it end."""
+        _kill(self.master.pid, signal.SIGSTOP)
+        pids = self.worker_pids() + [self.master.pid]
         for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            _kill(pid, signal.SIGKILL)
         self.master.wait(5)
         wait_until(lambda: not any(alive(p) for p in pids), 5, "all processes are gone")
 
