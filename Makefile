@@ -169,7 +169,7 @@ unit-programs: $(UNIT) $(B)/sluice.tokens
 unit: $(UNIT) ## unit tests (cmocka)
 	prove -j6 -e 'sh tests/lib/tap.sh' $(UNIT)
 scen: all ## scenario tests: the real program against a scripted provider
-	$(PYTEST) -n 6 $(SCEN) tests/scen
+	$(PYTEST) -n 8 $(SCEN) tests/scen
 scen-read:
 	@$(PYTEST) --collect-only tests/scen >/dev/null
 e2e-short: all

@@ -6,8 +6,11 @@ The versions are those that run on node 20, each with its neighbours.
 import fcntl
 import json
 import os
+import select
 import shutil
 import subprocess
+import tempfile
+import time
 
 import pytest
 import stage as st
@@ -60,18 +63,54 @@ def install(packages=PACKAGES, folder=SDK, seconds=240):
             pytest.skip("npm cannot install: " + done.stderr[-300:])
 
 
-def node(script, given, timeout=120, **env):
+class Node:
+    """A script of sdk/, which takes a second to load its packages and so stays: one line in, one line out."""
+
+    def __init__(self, script):
+        self.said, self.errors = b"", tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            ["node", os.path.join(HERE, "sdk", script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env={**os.environ, "NODE_PATH": os.path.join(SDK, "node_modules")},
+        )
+
+    def ask(self, given, timeout):
+        self.process.stdin.write(json.dumps(given).encode() + b"\n")
+        self.process.stdin.flush()
+        end = time.monotonic() + timeout
+        while b"\n" not in self.said:
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self.process.stdout], [], [], left)[0], "node is silent"
+            data = os.read(self.process.stdout.fileno(), 1 << 20)
+            assert data, self.complaint()
+            self.said += data
+        line, _, self.said = self.said.partition(b"\n")
+        return json.loads(line)
+
+    def complaint(self):
+        self.process.wait(10)
+        self.errors.seek(0)
+        return f"node ended with {self.process.returncode}: {self.errors.read().decode()}"
+
+    def end(self):
+        self.process.kill()
+        self.process.wait(10)
+
+
+_nodes = {}  # by script; they end with their input, when this process does
+
+
+def node(script, given, timeout=120):
     """What the script says to `given`, both as JSON."""
-    done = subprocess.run(
-        ["node", os.path.join(HERE, "sdk", script)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        input=json.dumps(given),
-        env={**os.environ, "NODE_PATH": os.path.join(SDK, "node_modules"), **env},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    if script not in _nodes:
+        _nodes[script] = Node(script)
+    try:
+        return _nodes[script].ask(given, timeout)
+    except BaseException:
+        _nodes.pop(script).end()
+        raise
 
 
 def aimock(port, fixtures, folder=SDK):

@@ -67,7 +67,12 @@ def config(up, mock):
     models = {
         f"by-{name}": {"targets": [{"channel": name, "model": f"by-{name}"}]} for name in rows
     }
-    return {"channels": rows, "models": models, "channel_breaker": {"triggers": []}}
+    return {
+        "channels": rows,
+        "models": models,
+        "channel_breaker": {"triggers": []},
+        "routing": {"model_fail_after": 1000000},  # faults are asked for again and again
+    }
 
 
 @pytest.fixture(scope="module", params=("lighttpd-spawn", "apache-proxy"))

@@ -1,8 +1,8 @@
-// Runs calls of the openai SDK. stdin: {base, key, calls: [{op, params}]}; stdout: a list of {ok} or {error}.
+// Runs calls of the openai SDK. A line in: {base, key, calls: [{op, params}]}; a line out: a list of {ok} or {error}.
 // The module is found through NODE_PATH.
 "use strict";
 const OpenAI = require("openai");
-const fs = require("node:fs");
+const lines = require("./lines.cjs");
 
 const ops = {
 	chat: (c, p) => c.chat.completions.create(p),
@@ -25,8 +25,7 @@ const ops = {
 	},
 };
 
-async function main() {
-	const { base, key, calls, options } = JSON.parse(fs.readFileSync(0, "utf8"));
+async function run({ base, key, calls, options }) {
 	const client = new OpenAI({ baseURL: base, apiKey: key, maxRetries: 0, timeout: 20000, ...options });
 	const out = [];
 	for (const { op, params } of calls) {
@@ -37,6 +36,6 @@ async function main() {
 				type: e.type ?? null, message: e.message } });
 		}
 	}
-	process.stdout.write(JSON.stringify(out));
+	return out;
 }
-main();
+lines(run);

@@ -1,9 +1,9 @@
 // Runs calls of many client packages and tells what each made of the answer, in one form.
-// stdin: {url, key, calls: [{client, way, model, text, tools}]}; stdout: a list of {ok: {meaning, raw}} or {error}.
+// A line in: {url, key, calls: [{client, way, model, text, tools}]}; a line out: a list of {ok: {meaning, raw}} or {error}.
 // meaning: text, reasoning, calls [[id, name, input]], finish, prompt, completion, cached, reasoned; null: not shown by it.
 // The packages are found through NODE_PATH.
 "use strict";
-const fs = require("node:fs");
+const lines = require("./lines.cjs");
 const { OpenAI } = require("openai");
 const { Anthropic } = require("@anthropic-ai/sdk");
 
@@ -204,16 +204,15 @@ async function one(url, key, call) {
 	}
 }
 
-async function main() {
-	const { url, key, calls } = JSON.parse(fs.readFileSync(0, "utf8"));
+async function run({ url, key, calls }) {
 	const out = new Array(calls.length);
 	let next = 0;
-	globalThis.AI_SDK_LOG_WARNINGS = false;
-	console.log = console.warn = console.error = () => {};
 	await Promise.all(Array.from({ length: AT_ONCE }, async () => {
 		for (let i = next++; i < calls.length; i = next++) out[i] = await one(url, key, calls[i]);
 	}));
-	fs.writeSync(1, "");
-	process.stdout.write(JSON.stringify(out));
+	return out;
 }
-main();
+
+globalThis.AI_SDK_LOG_WARNINGS = false;
+console.log = console.warn = console.error = () => {};
+lines(run);
