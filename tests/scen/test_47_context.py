@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lib import wires
+from lib import cgi, wires
 from lib.answers import chat_answer, error, hang, plain, stream
 from lib.pool import K1, config, key
 from lib.talk import ask_with, heard
@@ -140,7 +140,7 @@ def test_explained_is_not_kept(up, gate):
     assert lines(up.last.json()) == ["one", "slow answer", "three"]
 
 
-# What is sent ---------------------------------------------------------------------------------------
+# What is sent -------------------------------------------------------------------------------------
 
 
 def test_own_bytes(up, gate):
@@ -155,9 +155,12 @@ def test_own_bytes(up, gate):
     assert a.status == 200
     kept = '{"role":"user","content":"one"},{"role":"assistant","content":"hi"},'
     items = text[text.index('{"content"') : text.index("]")]
-    want = text[: text.index('[ {"c') + 1] + kept + items.replace(' ,{"', ',{"').replace(
-        ',\n{', ",{"
-    ) + text[text.index("]") :]
+    want = (
+        text[: text.index('[ {"c') + 1]
+        + kept
+        + items.replace(' ,{"', ',{"').replace(",\n{", ",{")
+        + text[text.index("]") :]
+    )
     assert up.last.body.decode() == want
     talk(g, "four")
     assert lines(up.last.json()) == ["one", "hi", "two", "ok", "three", "hi", "four"]
@@ -226,7 +229,7 @@ def test_result_finds_its_call(up, gate):
     ]
 
 
-# A long conversation ----------------------------------------------------------------------------------
+# A long conversation ------------------------------------------------------------------------------
 
 HOSTS = ["chat", "messages", "deepseek"]
 
@@ -274,7 +277,9 @@ def test_twelve_turns(up, gate):
         body = ask_with(client, *items, model=host, tools=True, stream=streamed)
         a = g.send(body, path=wires.path(client), headers=headers()).finish()
         assert a.status == 200, a.out
-        assert a.header("x-sluice-account") == host + ("2" if i >= 5 and host == "deepseek" else "1")
+        assert a.header("x-sluice-account") == host + (
+            "2" if i >= 5 and host == "deepseek" else "1"
+        )
         said += items
         assert heard(wire, up.last.json()) == said, f"turn {i}"
         said.append(("assistant", f"answer {i}"))
@@ -292,7 +297,7 @@ def test_run_and_append_are_one(up, gate):
     assert lines(up.last.json()) == ["one", "answer 1", "two", "answer 2", "three"]
 
 
-# Whose it is --------------------------------------------------------------------------------------------
+# Whose it is --------------------------------------------------------------------------------------
 
 
 def test_of_another_client(up, gate):
@@ -322,7 +327,7 @@ def test_no_names_in_the_store(up, gate):
                     assert name.encode() not in f.read(), file
 
 
-# Two at once --------------------------------------------------------------------------------------------
+# Two at once --------------------------------------------------------------------------------------
 
 
 def gated():
@@ -391,7 +396,7 @@ def test_waits_in_vain(up, gate):
     assert lines(up.last.json()) == ["four"]
 
 
-# What is not kept ------------------------------------------------------------------------------------------
+# What is not kept ---------------------------------------------------------------------------------
 
 
 def test_nothing_of_what_failed(up, gate):
@@ -449,7 +454,7 @@ def test_cut_short_is_whole(up, gate):
 
 
 def test_too_large(up, gate):
-    """Neither an answer nor a message makes it larger than it may be; it goes on from where it was."""
+    """Nothing makes it larger than it may be; it goes on from where it was."""
     g = gate(accounts=1, context={**ON, "max_session": "20k"})
     up.script(K1, plain(chat_answer("x" * 30000)))
     a = talk(g, "one")
@@ -494,6 +499,27 @@ def test_seen_by_all(up, gate):
         talk(g, f"m{i}")
         o.finish()
     assert len(up.last.json()["messages"]) == 39
+
+
+def test_one_process_a_request(up, gate):
+    """Plain CGI: one is killed while it streams, the next one goes on from what was whole."""
+    g = gate(accounts=1, context=ON, start=False)
+    up.default(numbered("chat"))
+    for text in ("one", "two"):
+        a = cgi.open(
+            g, vary={"headers": headers()}, stream=text == "two", messages=user(text)
+        ).finish()
+        assert a.status == 200, a.out
+    up.script(K1, gated()[0])
+    a = cgi.open(g, vary={"headers": headers()}, stream=True, messages=user("three")).until(b"slow")
+    a.kill()
+    a = cgi.open(g, vary={"headers": headers()}, stream=False, messages=user("four")).finish()
+    assert a.status == 200
+    assert lines(up.last.json()) == ["one", "answer 1", "two", "answer 2", "four"]
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
 
 
 def test_damaged(up, gate):
