@@ -21,7 +21,7 @@ static void
 set(struct task_of *task, struct span name, enum task_of_by by)
 {
 	task->name = name;
-	task->task = task_named(name);
+	task->task = name.n > 0 ? task_named(name) : TASK__MAX;
 	task->by = name.n > 0 ? by : TASK_OF_NOBODY;
 }
 
