@@ -148,13 +148,17 @@ send(struct serve_job *j, struct forward_task *task, struct upstream_call *call)
 {
 	const struct convert_way *way = &j->convert.way;
 	bool native = call->body.p != way->body.p;
+	int64_t tokens = j->context.counted;
 
+	if (native) /* what is sent has not been counted */
+		j->context.counted = 0;
 	j->respond.trimmed = native ? (struct span){"", 0} : j->context.told;
 	forward_send(task, &j->walk.outcome);
 	if (may_resend(j))
 		forward_send(task, &j->walk.outcome);
 	if (native && recall_is_lost(j)) {
 		call->body = way->body;
+		j->context.counted = tokens;
 		j->respond.trimmed = j->context.told;
 		forward_send(task, &j->walk.outcome);
 	}

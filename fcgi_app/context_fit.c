@@ -241,7 +241,6 @@ context_aim(struct serve_job *j, struct why *why)
 		j->convert.say = &c->said;
 	if (is_ours(j))
 		note_wish(j);
-	j->record.estimated_tokens = c->counted;
 	tell(j);
 	return ERR_OK;
 }
