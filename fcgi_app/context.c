@@ -9,6 +9,7 @@
 #define SESSION_MAX 512 /* bytes of a conversation's name */
 #define LOOK_MS 20
 #define LOOK_MAX_MS 100
+#define REFUSE_MS 50 /* a client may have seen an error before its request let go */
 
 void
 context_wish(struct serve_job *j, struct span session)
@@ -101,8 +102,10 @@ static bool
 hold(struct serve_job *j)
 {
 	const struct conf *conf = j->s->conf;
-	bool waits = conf->context.on_conflict == CONF_CONFLICT_WAIT;
-	struct mono_ms until = {clock_mono().v + conf->policy.upstream.first_byte_timeout_ms};
+	int64_t wait_ms = conf->context.on_conflict == CONF_CONFLICT_WAIT
+	                      ? conf->policy.upstream.first_byte_timeout_ms
+	                      : REFUSE_MS;
+	struct mono_ms until = {clock_mono().v + wait_ms};
 	uint64_t name;
 	enum store_rc rc;
 
@@ -111,7 +114,7 @@ hold(struct serve_job *j)
 		rc = hold_take(j->s->env, name, &j->context.hold);
 		if (rc != STORE_BUSY)
 			break;
-		if (!waits || clock_mono().v >= until.v)
+		if (clock_mono().v >= until.v)
 			return refuse_busy(j);
 		if (!wait_for_others(j, ms))
 			return false;

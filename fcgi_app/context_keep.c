@@ -120,27 +120,37 @@ append(struct serve_job *j)
 		not_kept(j, rc == STORE_FULL ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, why.text);
 }
 
-void
-context_keep(struct serve_job *j)
+/* The answer as a turn, behind what was sent. */
+static void
+keep(const struct keep *k)
 {
-	struct context *c = &j->context;
-	struct keep k = {j, j->s->arena, j->walk.outcome.answer};
+	struct context *c = &k->j->context;
 	struct form_turn turn;
 
-	if (!c->appends || c->kept || j->respond.gone || j->s->watch->client_gone)
-		return;
-	c->kept = true;
-	if (k.answer == NULL) {
-		not_kept(j, LOG_LEVEL_INFO, "the answer cannot be read, or is too large");
+	if (k->answer == NULL) {
+		not_kept(k->j, LOG_LEVEL_INFO, "the answer cannot be read, or is too large");
 		return;
 	}
-	turn = answer_turn(&k);
-	if (!is_sound(&k, &turn)) {
-		not_kept(
-		    j, LOG_LEVEL_WARN, "the answer's calls cannot be told apart, or have no name");
+	turn = answer_turn(k);
+	if (!is_sound(k, &turn)) {
+		not_kept(k->j, LOG_LEVEL_WARN,
+		    "the answer's calls cannot be told apart, or have no name");
 		return;
 	}
 	if (turn.nparts > 0)
 		c->fresh[c->nfresh++] = turn;
-	append(j);
+	append(k->j);
+}
+
+void
+context_keep(struct serve_job *j)
+{
+	const struct keep k = {j, j->s->arena, j->walk.outcome.answer};
+
+	if (!j->context.appends || j->context.kept || j->respond.gone || j->s->watch->client_gone)
+		return;
+	j->context.kept = true;
+	keep(&k);
+	/* whoever sees the end may go on at once */
+	context_end(j);
 }

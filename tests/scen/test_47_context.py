@@ -493,7 +493,7 @@ def test_survives(up, gate):
 
 def test_seen_by_all(up, gate):
     """The end of a stream is the end: the next request, in another process, goes on from there."""
-    g = gate(accounts=1, workers=4, context={**ON, "on_conflict": "wait"})
+    g = gate(accounts=1, workers=4, context={**ON, "on_conflict": "refuse"})
     for i in range(10):
         o = open_talk(g, f"n{i}", streamed=True).until(b"[DONE]")
         talk(g, f"m{i}")
