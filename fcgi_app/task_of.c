@@ -2,6 +2,7 @@
 
 #include "ask.h"
 #include "base/clock.h"
+#include "run_job.h"
 #include "task_ask.h"
 
 #include "store/told.h"
@@ -140,7 +141,7 @@ begin_memory(struct serve_job *j, struct memory *m)
 	struct session_source source = {j->s->conf, j->x, &j->rq.read, j->rq.client};
 
 	*m = (struct memory){.j = j, .now = clock_wall(), .ttl_ms = j->s->conf->sticky.ttl_ms};
-	if (j->s->has_secret)
+	if (j->s->has_secret && !run_job_session(j, &m->key))
 		session_key(&j->s->secret, &source, j->s->arena, &m->key);
 }
 
