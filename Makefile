@@ -87,14 +87,16 @@ $(RANKS)/o200k_base.tiktoken: | $(RANKS)/cl100k_base.tiktoken
 $(B)/sluice.tokens: fcgi_app/dialect/vocab.h fcgi_app/vocab_make.c | $(B)/vocab-make $(TIKTOKEN)/cl100k_base.tiktoken $(TIKTOKEN)/o200k_base.tiktoken
 	$(call say,MAKE,$@)
 	$(Q)$(B)/vocab-make $@ $(TIKTOKEN)/cl100k_base.tiktoken $(TIKTOKEN)/o200k_base.tiktoken
+	$(Q)if [ -f $(TIKTOKEN)/LICENSE ]; then cp $(TIKTOKEN)/LICENSE $@.LICENSE; fi
 
 .PHONY: portable
 portable: $(B)/portable/sluice.tgz ## for a web space: what its host may lack is linked in, see apache/README.md
 
-$(B)/portable/sluice.tgz: $(B)/portable/sluice.fcgi $(B)/portable/sluicectl apache/htaccess/cgi/.htaccess apache/htaccess/fcgid/.htaccess
+$(B)/portable/sluice.tgz: $(B)/portable/sluice.fcgi $(B)/portable/sluicectl $(wildcard $(B)/sluice.tokens) apache/htaccess/cgi/.htaccess apache/htaccess/fcgid/.htaccess
 	$(call say,TAR ,$@)
 	$(Q)tar -czf $@ --owner=0 --group=0 --transform 's,^,sluice/,' -C $(B)/portable sluice.fcgi sluicectl \
-		-C $(CURDIR)/apache htaccess
+		-C $(CURDIR)/apache htaccess \
+		$(addprefix -C $(abspath $(B)) ,$(notdir $(wildcard $(B)/sluice.tokens $(B)/sluice.tokens.LICENSE)))
 $(B)/portable/sluice.fcgi: $(B)/fcgi_app/main.o $(B)/libsluice.a
 $(B)/portable/sluicectl: $(B)/fcgi_app/ctl/ctl.o $(B)/libsluice.a
 $(B)/portable/%:
@@ -119,7 +121,7 @@ $(B)/unit/%: tests/unit/%.c $(UNIT_LIB) $(B)/libsluice.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(UNIT_LIB) $(B)/libsluice.a $(LDFLAGS) -lcmocka $(LIBS)
 
-$(B)/bench/pool $(B)/bench/convert $(B)/bench/tokens $(B)/bench/trim: $(B)/bench/%: tests/bench/%.c $(B)/libsluice.a
+$(B)/bench/pool $(B)/bench/context $(B)/bench/convert $(B)/bench/tokens $(B)/bench/trim: $(B)/bench/%: tests/bench/%.c $(B)/libsluice.a
 	$(call say,BENCH,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -Itests -o $@ $^ $(LDFLAGS) $(LIBS)
@@ -161,14 +163,14 @@ check: setup-test ## install what is missing, build, run unit, scenario, configu
 	@$(MAKE) --no-print-directory e2e-short
 
 .PHONY: unit-programs unit scen e2e-short e2e kill
-unit-programs: $(UNIT)
+unit-programs: $(UNIT) $(B)/sluice.tokens
 unit: $(UNIT) ## unit tests (cmocka)
 	prove -j2 -e 'sh tests/lib/tap.sh' $(UNIT)
 scen: all ## scenario tests: the real program against a scripted provider
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 6 $(SCEN) tests/scen
 e2e-short: all
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_00_short.py
-e2e: all ## every test through the real web servers, and the table of what each set-up can do
+e2e: all $(B)/bench/tokens $(B)/sluice.tokens ## every test through the real web servers, and the table of what each set-up can do
 	SLUICE_BUILD=$(B) SLUICE_TABLE=$(B)/e2e-table.md $(PYTHON) -m pytest -q -p no:cacheprovider -n 3 --dist loadgroup \
 		--ignore tests/e2e/test_00_short.py tests/e2e
 
@@ -200,7 +202,7 @@ fuzz: $(FUZZ) ## run every fuzzer for SECS seconds (default 30)
 		$$(ls -d tests/fuzz/corpus/$${n#fuzz_} 2>/dev/null) $$more || exit 1; done
 
 .PHONY: lint
-lint: all ## house rules: layers, names, sizes, words, documents, secrets
+lint: all $(B)/fcgi_app/vocab_make.o ## house rules: layers, names, sizes, words, documents, secrets
 	@sh tests/lint/lint.sh $(B)
 
 .PHONY: tidy
@@ -214,11 +216,12 @@ format-check:
 	clang-format --dry-run -Werror $(C_FILES)
 
 .PHONY: bench
-bench: all $(B)/bench/pool $(B)/bench/convert $(B)/bench/trim ## figures, side by side, on loopback (about 7 minutes)
+bench: all $(B)/bench/pool $(B)/bench/context $(B)/bench/convert $(B)/bench/trim $(B)/bench/tokens $(B)/sluice.tokens ## figures, side by side, on loopback (about 7 minutes)
 	@SLUICE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
 	@$(B)/bench/pool
+	@$(B)/bench/context
 	@$(B)/bench/convert
-	@$(B)/bench/trim
+	@$(B)/bench/trim $(B)/sluice.tokens
 
 .PHONY: install
 install: all ## into PREFIX (default /usr/local), below DESTDIR
@@ -235,6 +238,12 @@ install: all ## into PREFIX (default /usr/local), below DESTDIR
 	install -m 0644 lighttpd/* $(DESTDIR)$(PREFIX)/share/doc/sluice/lighttpd/
 	install -m 0644 apache/*.* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
 	cp -r apache/htaccess $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/
+	@if [ -f $(B)/sluice.tokens ]; then \
+		install -d $(DESTDIR)$(PREFIX)/share/sluice && \
+		install -m 0644 $(B)/sluice.tokens* $(DESTDIR)$(PREFIX)/share/sluice/; \
+	else \
+		echo "tokens will be estimated; to count them exactly: make tokenizer && make install"; \
+	fi
 
 .PHONY: clean
 clean: ## remove what was built

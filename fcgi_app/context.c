@@ -117,6 +117,9 @@ hold(struct serve_job *j)
 			return false;
 	}
 	j->context.held = rc == STORE_OK;
+	/* a client that is done sending has its time from here on */
+	if (j->s->watch->half_closed)
+		j->s->watch->half_closed_at = clock_mono();
 	return rc == STORE_OK || store_failed(j, env_error(j->s->env));
 }
 

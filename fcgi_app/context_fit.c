@@ -107,25 +107,27 @@ is_ours(const struct serve_job *j)
 	return j->context.wish.n > 0;
 }
 
-/* Of recall the list changes with the channel's API. False: what is in it is not known here. */
-static bool
-read_recalled(struct serve_job *j)
+/* Of recall the body is another one for each of the channels that speak its API. */
+static void
+look_at_body(struct serve_job *j)
 {
 	struct span body = j->rq.read.body;
-	struct why why;
 
-	if (body.p != j->context.read_from.p)
+	if (j->recall.found && body.p != j->context.read_from.p)
 		j->convert.state = CONVERT_UNREAD;
 	j->context.read_from = body;
-	return convert_read(&j->convert, &why) == ERR_OK;
 }
 
+/* NULL: it is not ours, or what is in it is not known here. */
 static const struct form *
 whole_of(struct serve_job *j)
 {
+	struct why why;
+
 	if (is_ours(j))
 		return &j->context.whole;
-	return j->recall.found && read_recalled(j) ? &j->convert.form : NULL;
+	return j->recall.found && convert_read(&j->convert, &why) == ERR_OK ? &j->convert.form
+	                                                                    : NULL;
 }
 
 static void
@@ -223,6 +225,7 @@ context_aim(struct serve_job *j, struct why *why)
 	forget(c);
 	if (!context_trims(j))
 		return ERR_OK;
+	look_at_body(j);
 	place = place_of(j);
 	budget = budget_of(j, &place);
 	c->model = tokens_model(tokenizer_of(j->s), j->walk.plan.model);
@@ -238,6 +241,7 @@ context_aim(struct serve_job *j, struct why *why)
 		j->convert.say = &c->said;
 	if (is_ours(j))
 		note_wish(j);
+	j->record.estimated_tokens = c->counted;
 	tell(j);
 	return ERR_OK;
 }

@@ -59,6 +59,7 @@ place(struct arena *arena, struct form_turn *turn, bool leads)
 		struct form_part *inner;
 
 		part->at = FORM_AT_KEPT;
+		part->in = SIZE_MAX;
 		if (!leads)
 			part->cache_control.n = 0;
 		if (part->result.nparts == 0)
@@ -67,6 +68,7 @@ place(struct arena *arena, struct form_turn *turn, bool leads)
 		memcpy(inner, part->result.parts, part->result.nparts * sizeof *inner);
 		for (size_t k = 0; k < part->result.nparts; k++) {
 			inner[k].at = FORM_AT_KEPT;
+			inner[k].in = inner[k].of = SIZE_MAX;
 			inner[k].cache_control.n = 0;
 		}
 		part->result.parts = inner;

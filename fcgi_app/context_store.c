@@ -12,9 +12,8 @@ struct context_job {
 	const uint8_t *key;
 	struct talk_limits limits;
 	struct talk_append append;
-	struct talk_head head;
-	struct arena *arena;
-	struct env_bytes *turns; /* of what was read */
+	struct context_texts texts;
+	uint64_t most_bytes; /* that may be read */
 	unsigned most, removed;
 };
 
@@ -32,7 +31,9 @@ limits_of(struct serve *s, struct wall_ms now)
 static struct context_job
 job_of(const struct context_store *at)
 {
-	return (struct context_job){.key = at->key, .limits = limits_of(at->s, at->now)};
+	return (struct context_job){.key = at->key,
+	    .limits = limits_of(at->s, at->now),
+	    .most_bytes = (uint64_t)at->s->conf->server.max_body_bytes};
 }
 
 static enum store_rc
@@ -48,31 +49,31 @@ failed(struct serve *s, enum store_rc rc, struct why *why)
 static char *
 room(const struct talk_head *head, void *arg)
 {
-	struct context_job *job = arg;
+	struct context_texts *texts = arg;
 
-	job->head = *head;
-	job->turns = arena_alloc(job->arena, (head->turns + 1) * sizeof *job->turns);
-	return arena_alloc(job->arena, head->bytes + 1);
+	texts->head = *head;
+	texts->turns = arena_alloc(texts->arena, (head->turns + 1) * sizeof *texts->turns);
+	return arena_alloc(texts->arena, head->bytes + 1);
 }
 
 static enum store_rc
 take_turn(uint32_t place, struct env_bytes turn, void *arg)
 {
-	struct context_job *job = arg;
+	const struct context_texts *texts = arg;
 
-	if (place >= job->head.turns)
+	if (place >= texts->head.turns)
 		return STORE_BAD;
-	job->turns[place] = turn;
+	texts->turns[place] = turn;
 	return STORE_OK;
 }
 
-static enum store_rc
-get_in(struct txn *book, void *arg)
+enum store_rc
+context_store_texts(struct txn *book, const uint8_t *key, const struct talk_limits *limits,
+    struct context_texts *texts)
 {
-	struct context_job *job = arg;
-	const struct talk_reader reader = {room, take_turn, job};
+	const struct talk_reader reader = {room, take_turn, texts};
 
-	return talk_read(book, job->key, &job->limits, &reader);
+	return talk_read(book, key, limits, &reader);
 }
 
 static enum store_rc
@@ -80,24 +81,36 @@ head_in(struct txn *book, void *arg)
 {
 	struct context_job *job = arg;
 
-	return talk_find(book, job->key, &job->limits, &job->head);
+	return talk_find(book, job->key, &job->limits, &job->texts.head);
+}
+
+/* STORE_FULL: the limits were larger when it was kept, and the arena may not have room for it. */
+static enum store_rc
+get_in(struct txn *book, void *arg)
+{
+	struct context_job *job = arg;
+	enum store_rc rc = head_in(book, job);
+
+	if (rc == STORE_OK && job->texts.head.bytes > job->most_bytes)
+		rc = STORE_FULL;
+	return rc == STORE_OK ? context_store_texts(book, job->key, &job->limits, &job->texts) : rc;
 }
 
 static enum store_rc
-unpack(
-    struct arena *arena, const struct context_job *job, struct context_turns *out, struct why *why)
+unpack(const struct context_texts *texts, struct context_turns *turns_out, struct why *why)
 {
-	struct form_turn *turns = arena_alloc(arena, (job->head.turns + 1) * sizeof *turns);
+	const uint32_t n = texts->head.turns;
+	struct form_turn *turns = arena_alloc(texts->arena, (n + 1) * sizeof *turns);
 
-	for (size_t i = 0; i < job->head.turns; i++) {
-		struct span text = {job->turns[i].p, job->turns[i].n};
+	for (uint32_t i = 0; i < n; i++) {
+		struct span text = {texts->turns[i].p, texts->turns[i].n};
 
-		if (form_unpack(arena, text, &turns[i], why) != ERR_OK) {
-			err_prefix(why, "turn %zu of the conversation cannot be read", i);
+		if (form_unpack(texts->arena, text, &turns[i], why) != ERR_OK) {
+			err_prefix(why, "turn %u of the conversation cannot be read", i);
 			return STORE_BAD;
 		}
 	}
-	*out = (struct context_turns){turns, job->head.turns, job->head};
+	*turns_out = (struct context_turns){turns, n, texts->head};
 	return STORE_OK;
 }
 
@@ -108,17 +121,13 @@ context_store_get(const struct context_store *at, struct arena *arena,
 	struct context_job job = job_of(at);
 	enum store_rc rc;
 
-	job.arena = arena;
-	rc = keeping_view(at->s, head_in, &job, at->now);
-	if (rc == STORE_OK && job.head.bytes > (uint64_t)at->s->conf->server.max_body_bytes) {
+	job.texts.arena = arena;
+	rc = keeping_view(at->s, get_in, &job, at->now);
+	if (rc == STORE_FULL) {
 		err_why(why, "the conversation is larger than server.max_body");
-		return STORE_FULL;
+		return rc;
 	}
-	if (rc == STORE_OK)
-		rc = keeping_view(at->s, get_in, &job, at->now);
-	if (rc != STORE_OK)
-		return failed(at->s, rc, why);
-	return unpack(arena, &job, turns_out, why);
+	return rc == STORE_OK ? unpack(&job.texts, turns_out, why) : failed(at->s, rc, why);
 }
 
 /* ---- appending ---- */
@@ -158,9 +167,9 @@ is_too_large(struct serve *s, struct context_job *job)
 	enum store_rc rc = env_book_view(s->env, head_in, job);
 
 	if (rc != STORE_OK)
-		job->head = (struct talk_head){.turns = 0};
-	return job->head.bytes + n > job->limits.max_bytes ||
-	       job->head.turns + job->append.nturns > TALK_TURNS_MAX;
+		job->texts.head = (struct talk_head){.turns = 0};
+	return job->texts.head.bytes + n > job->limits.max_bytes ||
+	       job->texts.head.turns + job->append.nturns > TALK_TURNS_MAX;
 }
 
 /* No room although little is kept: what else is in the store needs it. */

@@ -31,6 +31,15 @@ struct context_turns {
 	struct talk_head head;
 };
 
+/* The turns as they are kept, for those who are in a transaction on `book`; `arena` is the caller's to set. */
+struct context_texts {
+	struct arena *arena;
+	struct env_bytes *turns;
+	struct talk_head head;
+};
+enum store_rc context_store_texts(struct txn *book, const uint8_t *key,
+    const struct talk_limits *limits, struct context_texts *texts) STORE_MUST_CHECK;
+
 enum store_rc context_store_get(const struct context_store *at, struct arena *arena,
     struct context_turns *turns_out, struct why *why) STORE_MUST_CHECK;
 /* All or none; what `first` says is of turns[0]. */

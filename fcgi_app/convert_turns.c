@@ -105,7 +105,7 @@ mark_all(struct turns *t)
 static void
 put_comma(struct buf *out)
 {
-	if (out->n > 0)
+	if (out->n > 0 && out->p[out->n - 1] != '[')
 		buf_char(out, ',');
 }
 
@@ -264,18 +264,16 @@ static struct span
 join_system(struct turns *t, const struct scan_value *own)
 {
 	struct buf *out = arena_buf(t->c->arena, own->raw.n + t->system->n + 64);
-	struct buf *texts = arena_buf(t->c->arena, own->raw.n + t->system->n + 64);
 
-	if (own->type == SCAN_STRING && own->raw.n > 2) {
-		buf_z(texts, "{\"type\":\"text\",\"text\":");
-		buf_span(texts, own->raw);
-		buf_char(texts, '}');
-	}
-	put_inside(texts, own);
-	put_comma(texts);
-	buf_span(texts, buf_text(t->system));
 	buf_char(out, '[');
-	buf_span(out, buf_text(texts));
+	if (own->type == SCAN_STRING && own->raw.n > 2) {
+		buf_z(out, "{\"type\":\"text\",\"text\":");
+		buf_span(out, own->raw);
+		buf_char(out, '}');
+	}
+	put_inside(out, own);
+	put_comma(out);
+	buf_span(out, buf_text(t->system));
 	buf_char(out, ']');
 	return buf_text(out);
 }
@@ -307,13 +305,12 @@ build(struct turns *t, struct dialect_request *read_out)
 	size_t n = 0, room = c->rq->read.body.n + t->list->n + t->system->n + 256;
 	struct buf *out;
 
+	buf_char(t->list, ']');
 	if (t->list->over || t->system->over) {
 		err_why(t->why, "the conversation grows too large");
 		return ERR_BAD_INPUT;
 	}
-	edits[n++] = (struct edit){
-	    list->raw, text_span(arena_join(c->arena,
-	                   (const struct span[]){SPAN("["), buf_text(t->list), SPAN("]")}, 3))};
+	edits[n++] = (struct edit){list->raw, buf_text(t->list)};
 	if (t->system->n > 0) {
 		edits[n] = edit_system(t);
 		room += edits[n++].text.n;
@@ -343,6 +340,7 @@ convert_turns(struct convert *c, const struct convert_target *target,
 	for (size_t i = 0; i < c->say->nturns; i++)
 		parts += c->say->turns[i].nparts + 1;
 	t.run.turns = arena_alloc(c->arena, (parts + 1) * sizeof *t.run.turns);
+	buf_char(t.list, '[');
 	find_items(&t);
 	mark_all(&t);
 	if (say_all(&t) != ERR_OK)

@@ -62,7 +62,7 @@ head_names(const struct respond *r, struct buf *b)
 		if (r->preflight)
 			buf_z(b, "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n"
 			         "Access-Control-Allow-Headers: Authorization, Content-Type, "
-			         "X-Api-Key, X-Request-Id, X-Session-Id, Anthropic-Version, "
+			         "X-Api-Key, X-Request-Id, X-Session-Id, X-Context, Anthropic-Version, "
 			         "Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access\r\n"
 			         "Access-Control-Max-Age: 600\r\n");
 	}

@@ -7,15 +7,18 @@
 
 #define PROGRAM "/proc/self/exe"
 
-/* Up to its last slash; 0 on failure. A program that was replaced is called "... (deleted)", in the same folder. */
-static size_t
-program_folder(char path[PATH_MAX])
+/* Without the slash at its end. A program that was replaced is called "... (deleted)", in the same folder. */
+static bool
+program_folder(char path[PATH_MAX], struct span *folder_out)
 {
 	ssize_t n = readlink(PROGRAM, path, PATH_MAX - 1);
 
 	while (n > 0 && path[n - 1] != '/')
 		n--;
-	return n > 0 ? (size_t)n : 0;
+	if (n <= 0)
+		return false;
+	*folder_out = (struct span){path, (size_t)n - 1};
+	return true;
 }
 
 static bool
@@ -41,13 +44,13 @@ bool
 tokenizer_find(const char *state_dir, char path_out[PATH_MAX])
 {
 	char program[PATH_MAX];
-	struct span own = {program, program_folder(program)};
+	struct span own;
 
-	if (own.n > 0 &&
-	    (is_there(path_out, own, ".") || is_there(path_out, own, "../share/sluice") ||
-	        is_there(path_out, own, "../../share/sluice")))
+	if (program_folder(program, &own) &&
+	    (is_there(path_out, own, "") || is_there(path_out, own, "/../share/sluice") ||
+	        is_there(path_out, own, "/../../share/sluice")))
 		return true;
-	return is_there(path_out, text_span(state_dir), "/..") ||
+	return (state_dir[0] != '\0' && is_there(path_out, text_span(state_dir), "/..")) ||
 	       is_there(path_out, SPAN("/usr/local"), "/share/sluice") ||
 	       is_there(path_out, SPAN("/usr"), "/share/sluice");
 }

@@ -15,7 +15,7 @@
 
 #define TOKENIZER_FILE "sluice.tokens"
 
-/* False: nowhere. */
+/* False: nowhere. `state_dir` may be "". */
 bool tokenizer_find(const char *state_dir, char path_out[PATH_MAX]);
 /* Opened when it is first asked for; NULL: there is none, or it is damaged, and all is estimated. */
 struct tokens *tokenizer_of(struct serve *s);

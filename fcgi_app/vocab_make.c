@@ -19,7 +19,7 @@
 
 #define TABLE_MAX (64u << 20)
 #define FREE_SHARE 2 /* at least as many slots as this for a token: searches are short */
-#define TAG_BITS 14
+#define RANK_MAX 1000000
 
 static const char usage[] =
     "usage: vocab-make OUT CL100K O200K\n"
@@ -37,7 +37,9 @@ static const char *const digests[VOCAB__MAX] = {
 
 struct table {
 	struct vocab_extent extent;
+	unsigned char *tags;
 	struct vocab_slot *slots;
+	uint32_t pairs[VOCAB_PAIRS];
 	struct buf bytes;
 };
 
@@ -122,12 +124,12 @@ insert(struct table *t, struct span token, uint32_t rank)
 	uint64_t hash = vocab_hash(token.p, token.n);
 	uint32_t mask = t->extent.slots - 1, at = (uint32_t)hash & mask, probes = 1;
 
-	for (; t->slots[at].at_len != 0; at = (at + 1) & mask)
+	for (; t->tags[at] != 0; at = (at + 1) & mask)
 		probes++;
-	t->slots[at] = (struct vocab_slot){
-	    .rank_tag = rank << TAG_BITS | (uint32_t)(hash >> (64 - TAG_BITS)),
-	    .at_len = (uint32_t)t->bytes.n << 8 | (uint32_t)token.n,
-	};
+	t->tags[at] = vocab_tag(hash);
+	t->slots[at] = (struct vocab_slot){rank, (uint32_t)t->bytes.n << 8 | (uint32_t)token.n};
+	if (token.n == 2)
+		t->pairs[(unsigned char)token.p[0] << 8 | (unsigned char)token.p[1]] = rank;
 	if (probes > t->extent.probes)
 		t->extent.probes = probes;
 	if (token.n > t->extent.longest)
@@ -148,7 +150,7 @@ add_lines(struct table *t, const char *path, struct span text)
 		size_t n;
 
 		if (!text_token(&line, " ", &base64) || (n = decode(base64, bytes)) == 0 ||
-		    !text_i64(text_trim(line), 0, VOCAB_RANK_MAX, &rank))
+		    !text_i64(text_trim(line), 0, RANK_MAX, &rank))
 			return failed(path, "a line that is not: base64, a blank, a rank");
 		insert(t, (struct span){bytes, n}, (uint32_t)rank);
 	}
@@ -181,9 +183,11 @@ make_table(struct table *t, const char *path, const char *digest)
 		t->extent.slots = 1;
 		while (t->extent.slots < FREE_SHARE * count_lines(buf_text(&text)))
 			t->extent.slots *= 2;
+		t->tags = calloc(t->extent.slots, 1);
 		t->slots = calloc(t->extent.slots, sizeof *t->slots);
-		if (t->slots == NULL)
+		if (t->tags == NULL || t->slots == NULL)
 			die("no memory");
+		memset(t->pairs, 0xff, sizeof t->pairs);
 		ok = add_lines(t, path, buf_text(&text));
 	}
 	buf_release(&text);
@@ -207,8 +211,13 @@ lay_out(struct table *tables, struct buf *out)
 	for (size_t i = 0; i < VOCAB__MAX; i++) {
 		struct table *t = &tables[i];
 
+		t->extent.tags_at = out->n;
+		buf_add(out, t->tags, t->extent.slots);
+		align(out);
 		t->extent.slots_at = out->n;
 		buf_add(out, t->slots, t->extent.slots * sizeof *t->slots);
+		t->extent.pairs_at = out->n;
+		buf_add(out, t->pairs, sizeof t->pairs);
 		t->extent.bytes_at = out->n;
 		buf_span(out, buf_text(&t->bytes));
 		align(out);
@@ -261,7 +270,7 @@ check_file(const char *path)
 int
 main(int argc, char **argv)
 {
-	struct table tables[VOCAB__MAX] = {{.slots = NULL}};
+	static struct table tables[VOCAB__MAX];
 	struct buf out;
 	bool ok;
 
@@ -279,6 +288,7 @@ main(int argc, char **argv)
 		ok = write_file(argv[1], &out) && check_file(argv[1]);
 	}
 	for (size_t i = 0; i < VOCAB__MAX; i++) {
+		free(tables[i].tags);
 		free(tables[i].slots);
 		buf_release(&tables[i].bytes);
 	}

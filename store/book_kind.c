@@ -25,6 +25,7 @@ const struct book_kind book_kinds[BOOK_KINDS] = {
     {KEY_QUOTA, BOOK_ANY, BOOK_NOW_NOT, NULL},
     {KEY_STICKY, BOOK_SLICES, BOOK_NOW_NOT, NULL},
     {KEY_TARGET, BOOK_ANY, BOOK_NOW_NOT, NULL},
+    {KEY_TASK, BOOK_SLICES, BOOK_NOW_NOT, NULL},
 };
 
 static void

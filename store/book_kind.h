@@ -34,7 +34,7 @@ struct book_kind {
 	book_mend_fn *mend;
 };
 
-#define BOOK_KINDS 13
+#define BOOK_KINDS 14
 #define BOOK_MEND_MAX 2048 /* rows that are mended lie inside a page: store.md decision 6 */
 
 /* Ranges of keys in rising order. */

@@ -11,10 +11,16 @@ enum how {
 	CHANGE,
 };
 
+void
+env_say(struct env *env, const char *text)
+{
+	why_say(&env->error, "%s", text);
+}
+
 enum store_rc
 env_bad(struct env *env, const char *text)
 {
-	why_say(&env->error, "%s", text);
+	env_say(env, text);
 	return STORE_BAD;
 }
 

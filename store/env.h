@@ -68,6 +68,8 @@ enum store_rc env_view(struct env *env, env_fn *fn, void *arg) STORE_MUST_CHECK;
 
 /* The text of this process's last failed call. */
 const char *env_error(const struct env *env);
+/* Leave one there: for what belongs to the store and is no transaction. */
+void env_say(struct env *env, const char *text);
 const char *env_dir(const struct env *env);
 /* What env_open() decided: is the store new, was an old one set aside. */
 const struct epoch *env_epoch(const struct env *env);

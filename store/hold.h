@@ -5,7 +5,8 @@
  * written and nothing must be tidied up. Names are 64-bit hashes; two that fall together wait for each other, no more.
  *
  * Caveats   one hold for each process at a time; not for threads; the file must not be deleted while in use
- * Errors    STORE_BUSY another process has it; STORE_IO the file cannot be opened or locked: errno says why
+ * Errors    STORE_BUSY another process has it; STORE_IO the file cannot be opened or locked; env_error()
+ *           has the text
  * Source    SPEC.md section 13 (two requests of one conversation); store.md decision 4
  */
 #ifndef STORE_HOLD_H

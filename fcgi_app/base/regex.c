@@ -77,7 +77,7 @@ regex_new(struct span expression)
 	if (r == NULL)
 		die("no memory for a regular expression");
 	r->code = pcre2_compile((PCRE2_SPTR)expression.p, expression.n,
-	    PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &fault, &at, NULL);
+	    PCRE2_ANCHORED | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &fault, &at, NULL);
 	if (r->code == NULL)
 		die("an expression of ours: error %d at byte %zu", fault, (size_t)at);
 	(void)pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without it it is only slower */
@@ -109,10 +109,10 @@ regex_length(const struct regex *r, struct span text, size_t at)
 	int rc;
 
 	pcre2_set_match_limit(r->limits, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
-	rc = pcre2_match(r->code, (PCRE2_SPTR)text.p, text.n, at,
-	    PCRE2_ANCHORED | PCRE2_NO_UTF_CHECK, r->data, r->limits);
+	rc = pcre2_match(
+	    r->code, (PCRE2_SPTR)text.p, text.n, at, PCRE2_NO_UTF_CHECK, r->data, r->limits);
 	if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
 		rc = pcre2_match(r->code, (PCRE2_SPTR)text.p, text.n, at,
-		    PCRE2_ANCHORED | PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, r->data, r->limits);
+		    PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, r->data, r->limits);
 	return rc >= 0 ? (size_t)(ends[1] - at) : 0;
 }

@@ -10,6 +10,7 @@
 #include "ctl/books.h"
 #include "ctl/channel_verbs.h"
 #include "ctl/check.h"
+#include "ctl/context_verbs.h"
 #include "ctl/daemon.h"
 #include "ctl/doctor_run.h"
 #include "ctl/errands.h"
@@ -18,6 +19,7 @@
 #include "ctl/models_run.h"
 #include "ctl/session_verbs.h"
 #include "ctl/show.h"
+#include "ctl/tokens_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +52,9 @@ static const struct command {
     {"session", session_verbs_run, "list | drop HASH | drop [--client C] --id NAME  [--json]",
         "which conversation stays on which account", "sluicectl session drop 1f0e9a"},
     {"sessions", session_verbs_list, "[--json]", "the same as session list", "sluicectl sessions"},
+    {"context", context_verbs_run,
+        "list [--client C] | show HASH | drop HASH... | export HASH [-o FILE]  [--json]",
+        "the conversations that are kept for clients", "sluicectl context show 1f0e9a"},
     {"explain", explain_run,
         "--model M [--task T] [--tokens N] [--session S] [--client C] [--realm R] [--json]",
         "who would serve a request now, and why each other account would not",
@@ -69,6 +74,8 @@ static const struct command {
         "* * * * * sluicectl -c /etc/sluice/sluice.json tick >/dev/null"},
     {"degrade", errands_degrade_run, "[on | off | auto] [--json]",
         "refuse all requests with degrade.message, by hand", "sluicectl degrade on"},
+    {"tokens", tokens_run, "--model M [FILE | -] [--json]", "how many tokens a text is for a model",
+        "sluicectl tokens --model gpt-4o prompt.txt"},
     {"doctor", doctor_run,
         "[--url URL] [--token T | --user NAME[:PASSWORD]] [--ca-file FILE | --insecure] [--http2] [--long | --silence S] [--json]",
         "what is wrong here, or through the web server, and what mends it",
@@ -99,7 +106,7 @@ unknown(const char *word)
 		const char *verb, *group;
 	} verbs[] = {{"disable", "account"}, {"enable", "account"}, {"clear", "account"},
 	    {"revive", "account"}, {"credits", "account"}, {"triggers", "channel"},
-	    {"drop", "session"}};
+	    {"drop", "session"}, {"export", "context"}};
 	const char *nearest = NULL, *group = "";
 	size_t best = 4;
 

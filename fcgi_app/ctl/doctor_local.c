@@ -1,7 +1,9 @@
 #include "ctl/doctor_local.h"
 
 #include "base/clock.h"
+#include "dialect/tokens.h"
 #include "store/disk.h"
+#include "tokenizer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -147,6 +149,25 @@ doctor_local_store(struct doctor *d)
 	else
 		doctor_problem(d, DOCTOR_STORE, "%s", said);
 	attach_leave(&d->a);
+}
+
+void
+doctor_local_tokens(struct doctor *d)
+{
+	struct tokens *tokens = NULL;
+	char path[PATH_MAX];
+	struct why why;
+
+	if (!tokenizer_find(d->a.conf->state_dir.p, path))
+		doctor_note(d, DOCTOR_NO_TOKENS,
+		    "no " TOKENIZER_FILE ": tokens are estimated for every model");
+	else if (tokens_open(path, &tokens, &why) != ERR_OK)
+		doctor_problem(d, DOCTOR_NO_TOKENS, "%s", why.text);
+	else if (!tokens_are_whole(tokens))
+		doctor_problem(d, DOCTOR_NO_TOKENS, "%s: it is damaged", path);
+	else
+		doctor_ok(d, "counted exactly for OpenAI's models, by '%s'", path);
+	tokens_close(&tokens);
 }
 
 void

@@ -42,6 +42,10 @@ static const struct row {
 
     {DOCTOR_STORE, ANY, "what sluicectl(8) says of this message under DIAGNOSTICS", shell},
 
+    {DOCTOR_NO_TOKENS, ANY,
+        "make tokenizer && make install, in the source; or put sluice.tokens of another machine beside the program; then sluicectl restart",
+        shell},
+
     {DOCTOR_UNREACHABLE, ANY, "the right --url, and a web server that runs", shell},
 
     {DOCTOR_HANGS, ANY,

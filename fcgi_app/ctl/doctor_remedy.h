@@ -13,6 +13,7 @@ enum doctor_trouble {
 	DOCTOR_CONFIG,         /* the configuration does not load */
 	DOCTOR_STATE_DIR,      /* state_dir is not fit */
 	DOCTOR_STORE,          /* the store does not open */
+	DOCTOR_NO_TOKENS,      /* the tables for exact counts are missing, or damaged */
 	DOCTOR_UNREACHABLE,    /* no HTTP answer */
 	DOCTOR_HANGS,          /* connected, and no answer */
 	DOCTOR_SCHEME,         /* TLS where there is none, or the reverse */

@@ -34,6 +34,7 @@ static const struct check {
         "no command works, and the gateway does not start anew"},
     {"state_dir", doctor_local_state_dir, NEED_CONF, "every request gets 503"},
     {"store", doctor_local_store, NEED_STATE, "every request gets 503"},
+    {"tokens", doctor_local_tokens, NEED_CONF, "tokens are estimated for every model"},
     {"reach", doctor_web_reach, NEED_URL, "no client comes through"},
     {"gateway", doctor_web_gateway, NEED_REACHED, "no client comes through"},
     {"access", doctor_web_access, NEED_THERE,

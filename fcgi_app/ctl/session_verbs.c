@@ -5,42 +5,31 @@
 #include "ctl/args.h"
 #include "ctl/attach.h"
 #include "ctl/human.h"
-#include "session.h"
+#include "ctl/session_hash.h"
 #include "store/sticky.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define OUTPUT_MAX (512u << 20)
-#define HEX_MAX (2 * STICKY_KEY_BYTES)
-#define BRIEF 12  /* as in the log */
-#define HEX_MIN 6 /* fewer digits would rather be a slip */
+
+_Static_assert(STICKY_KEY_BYTES == SESSION_HASH_BYTES, "bindings have the session's hash as key");
 
 struct bindings {
 	struct wall_ms now;
-	char prefix[HEX_MAX + 1]; /* "" = all */
-	bool expired;             /* those too */
+	char prefix[SESSION_HASH_HEX + 1]; /* "" = all */
+	bool expired;                      /* those too */
 	struct sticky_row *rows;
 	size_t n;
 };
-
-static void
-hex_of(const uint8_t key[STICKY_KEY_BYTES], char out[HEX_MAX + 1])
-{
-	for (size_t i = 0; i < STICKY_KEY_BYTES; i++) {
-		out[2 * i] = "0123456789abcdef"[key[i] >> 4];
-		out[2 * i + 1] = "0123456789abcdef"[key[i] & 15];
-	}
-	out[HEX_MAX] = '\0';
-}
 
 static bool
 gather(const struct sticky_row *row, void *arg)
 {
 	struct bindings *b = arg;
-	char hex[HEX_MAX + 1];
+	char hex[SESSION_HASH_HEX + 1];
 
-	hex_of(row->key, hex);
+	session_hash_hex(row->key, hex);
 	if (strncmp(hex, b->prefix, strlen(b->prefix)) != 0 ||
 	    (!b->expired && sticky_expired(row, b->now)))
 		return true;
@@ -88,12 +77,12 @@ binding_json(
     struct emit *e, const struct attach *a, const struct bindings *b, const struct sticky_row *row)
 {
 	const char *channel, *account;
-	char hex[HEX_MAX + 1];
+	char hex[SESSION_HASH_HEX + 1];
 
-	hex_of(row->key, hex);
+	session_hash_hex(row->key, hex);
 	names_of(a, row, &channel, &account);
 	emit_object(e, NULL);
-	emit_text(e, "session", (struct span){hex, BRIEF});
+	emit_text(e, "session", (struct span){hex, SESSION_HASH_BRIEF});
 	emit_z(e, "channel", channel);
 	emit_z(e, "account", account);
 	emit_time(e, "bound_at", (struct wall_ms){row->bound_ms});
@@ -108,9 +97,10 @@ binding_line(
     struct buf *out, const struct attach *a, const struct bindings *b, const struct sticky_row *row)
 {
 	const char *channel, *account;
-	char hex[HEX_MAX + 1], name[160], bound[HUMAN_TIME], used[HUMAN_TIME], left[HUMAN_TIME];
+	char hex[SESSION_HASH_HEX + 1], name[160], bound[HUMAN_TIME], used[HUMAN_TIME],
+	    left[HUMAN_TIME];
 
-	hex_of(row->key, hex);
+	session_hash_hex(row->key, hex);
 	names_of(a, row, &channel, &account);
 	snprintf(name, sizeof name, "%s%s%s", channel == NULL ? "(gone)" : channel,
 	    channel == NULL ? "" : "/", account == NULL ? "" : account);
@@ -227,43 +217,19 @@ drop_found(struct ctl *ctl, struct drop *d)
 	return rc;
 }
 
-/* A session's name may have come by a header, in the body or as a response's id: what is bound tells. */
 static enum store_rc
 drop_named(struct ctl *ctl, struct drop *d)
 {
-	static const enum session_kind kinds[] = {SESSION_HEADER, SESSION_BODY, SESSION_RESPONSE};
-	struct session_secret secret;
+	struct session_key keys[SESSION_HASH_WAYS];
 	enum store_rc rc = STORE_OK;
-	struct why why;
 
-	if (session_secret(d->attach->conf->state_dir.p, &secret, &why) != ERR_OK) {
-		fprintf(ctl->err, "sluicectl: %s\n", why.text);
+	if (!session_hash_named(ctl, d->attach->conf, d->client, d->id, keys))
 		return STORE_IO;
-	}
-	for (size_t i = 0; i < NELEM(kinds) && rc == STORE_OK; i++) {
-		struct session_key key;
-
-		session_name(&secret, text_span(d->client), kinds[i], text_span(d->id), &key);
-		hex_of(key.hash, d->found.prefix);
+	for (size_t i = 0; i < NELEM(keys) && rc == STORE_OK; i++) {
+		session_hash_hex(keys[i].hash, d->found.prefix);
 		rc = drop_found(ctl, d);
 	}
-	explicit_bzero(&secret, sizeof secret);
 	return rc;
-}
-
-static bool
-read_prefix(struct ctl *ctl, const char *hash, char prefix[HEX_MAX + 1])
-{
-	size_t n = strlen(hash);
-
-	for (size_t i = 0; i < n && n <= HEX_MAX; i++)
-		prefix[i] = text_lower(hash[i]);
-	if (n >= HEX_MIN && n <= HEX_MAX && strspn(prefix, "0123456789abcdef") == n)
-		return true;
-	fprintf(ctl->err,
-	    "sluicectl: '%s' is no hash of a session: %d to %d of 0-9 and a-f, as `session list` shows\n",
-	    hash, HEX_MIN, HEX_MAX);
-	return false;
 }
 
 static int
@@ -303,7 +269,7 @@ session_drop(struct ctl *ctl, int argc, char **argv)
 	d.hash = argv[1];
 	d.found.now = clock_wall();
 	d.found.expired = true;
-	if (d.hash != NULL && !read_prefix(ctl, d.hash, d.found.prefix))
+	if (d.hash != NULL && !session_hash_prefix(ctl, d.hash, "session list", d.found.prefix))
 		return CTL_USAGE;
 	if (!attach_open(ctl, &a, false))
 		return CTL_FAILED;

@@ -42,7 +42,7 @@ merge(const struct work *w, const char *p, size_t n, struct bpe_parts *out)
 	for (size_t i = 0; i <= n; i++)
 		at[i] = (uint16_t)i;
 	for (size_t i = 0; i + 1 < n; i++)
-		ranks[i] = rank_of(t, p, at + i);
+		ranks[i] = vocab_pair(t, p + i);
 	while (left > 1) {
 		size_t i = lowest(ranks, left - 1);
 
@@ -123,6 +123,39 @@ count_long(const struct work *w, struct span piece)
 	return n + here->n;
 }
 
+#define COUNT_MASK UINT64_C(0xffff)
+
+/* Both encodings share the memo. */
+static uint64_t
+memo_hash(const struct vocab_table *table, struct span piece)
+{
+	return vocab_hash(piece.p, piece.n) ^ (uintptr_t)table * 0x9e3779b97f4a7c15u;
+}
+
+/* 0: not remembered. */
+static size_t
+recall(const struct bpe_room *room, uint64_t hash)
+{
+	uint64_t known = room->memo[hash % BPE_MEMO];
+
+	return ((known ^ hash) & ~COUNT_MASK) == 0 ? (size_t)(known & COUNT_MASK) : 0;
+}
+
+static size_t
+count_short(const struct work *w, struct span piece)
+{
+	uint64_t hash = memo_hash(w->table, piece);
+	struct bpe_parts *parts = &w->room->windows[0];
+	size_t known = w->ids == NULL ? recall(w->room, hash) : 0;
+
+	if (known > 0)
+		return known;
+	merge(w, piece.p, piece.n, parts);
+	note(w, piece.p, parts->at, parts->n);
+	w->room->memo[hash % BPE_MEMO] = (hash & ~COUNT_MASK) | parts->n;
+	return parts->n;
+}
+
 size_t
 bpe_count(
     const struct vocab_table *table, struct span piece, struct bpe_room *room, struct bpe_ids *ids)
@@ -138,9 +171,5 @@ bpe_count(
 		note(&w, piece.p, parts->at, 1);
 		return 1;
 	}
-	if (piece.n > BPE_WINDOW)
-		return count_long(&w, piece);
-	merge(&w, piece.p, piece.n, parts);
-	note(&w, piece.p, parts->at, parts->n);
-	return parts->n;
+	return piece.n > BPE_WINDOW ? count_long(&w, piece) : count_short(&w, piece);
 }

@@ -81,7 +81,8 @@ form_place_list(const struct form *form)
 static bool
 is_old_call(const struct form *form, const struct form_part *part)
 {
-	return form->from == FORM_CHAT && part->kind == FORM_CALL && part->in == SIZE_MAX;
+	return form->from == FORM_CHAT && part->kind == FORM_CALL && part->in == SIZE_MAX &&
+	       part->at != FORM_AT_KEPT;
 }
 
 static const char *
@@ -108,7 +109,8 @@ form_place(const struct form *form, const struct form_part *part, enum form_fiel
 		add_index(&w, wire->list, part->at);
 	if (is_old_call(form, part)) {
 		add_name(&w, "function_call");
-		name += strlen("function.");
+		if (name != NULL && text_starts(text_span(name), "function."))
+			name += strlen("function.");
 	} else if (part->of != SIZE_MAX) {
 		add_index(&w, wire->results, part->of);
 		add_index(&w, wire->outputs, part->in);

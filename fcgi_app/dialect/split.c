@@ -4,24 +4,91 @@
 #include "base/regex.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* What Unicode 15 to 17 added; PCRE2 10.42 knows 14. */
+#define NEW_HIGH                                                                    \
+	"\\x{1c89}\\x{a7cb}-\\x{a7cc}\\x{a7ce}\\x{a7d2}\\x{a7d4}\\x{a7da}\\x{a7dc}" \
+	"\\x{10d50}-\\x{10d65}\\x{16ea0}-\\x{16eb8}"
+#define NEW_LOW                                                                          \
+	"\\x{1c8a}\\x{a7cd}\\x{a7cf}\\x{a7db}\\x{10d70}-\\x{10d85}\\x{16ebb}-\\x{16ed3}" \
+	"\\x{1df25}-\\x{1df2a}"
+#define NEW_OTHER                                                                              \
+	"\\x{88f}\\x{c5c}\\x{cdc}\\x{a7f1}\\x{105c0}-\\x{105f3}\\x{10940}-\\x{10959}"          \
+	"\\x{10d4a}-\\x{10d4f}\\x{10d6f}\\x{10ec2}-\\x{10ec7}\\x{1123f}-\\x{11240}"            \
+	"\\x{11380}-\\x{11389}\\x{1138b}\\x{1138e}\\x{11390}-\\x{113b5}\\x{113b7}\\x{113d1}"   \
+	"\\x{113d3}\\x{11bc0}-\\x{11be0}\\x{11db0}-\\x{11ddb}\\x{11f02}\\x{11f04}-\\x{11f10}"  \
+	"\\x{11f12}-\\x{11f33}\\x{1342f}\\x{13441}-\\x{13446}\\x{13460}-\\x{143fa}"            \
+	"\\x{16100}-\\x{1611d}\\x{16d40}-\\x{16d6c}\\x{16ff2}-\\x{16ff3}\\x{187f8}-\\x{187ff}" \
+	"\\x{18cff}\\x{18d09}-\\x{18d1e}\\x{18d80}-\\x{18df2}\\x{1b132}\\x{1b155}"             \
+	"\\x{1e030}-\\x{1e06d}\\x{1e4d0}-\\x{1e4eb}\\x{1e5d0}-\\x{1e5ed}\\x{1e5f0}"            \
+	"\\x{1e6c0}-\\x{1e6de}\\x{1e6e0}-\\x{1e6e2}\\x{1e6e4}-\\x{1e6e5}\\x{1e6e7}-\\x{1e6ed}" \
+	"\\x{1e6f0}-\\x{1e6f4}\\x{1e6fe}-\\x{1e6ff}\\x{2b739}-\\x{2b73f}\\x{2cea2}-\\x{2cead}" \
+	"\\x{2ebf0}-\\x{2ee5d}\\x{31350}-\\x{33479}"
+#define NEW_MARK                                                                              \
+	"\\x{897}\\x{cf3}\\x{ece}\\x{1acf}-\\x{1add}\\x{1ae0}-\\x{1aeb}\\x{10d69}-\\x{10d6d}" \
+	"\\x{10efa}-\\x{10eff}\\x{11241}\\x{113b8}-\\x{113c0}\\x{113c2}\\x{113c5}"            \
+	"\\x{113c7}-\\x{113ca}\\x{113cc}-\\x{113d0}\\x{113d2}\\x{113e1}-\\x{113e2}"           \
+	"\\x{11b60}-\\x{11b67}\\x{11f00}-\\x{11f01}\\x{11f03}\\x{11f34}-\\x{11f3a}"           \
+	"\\x{11f3e}-\\x{11f42}\\x{11f5a}\\x{13440}\\x{13447}-\\x{13455}\\x{1611e}-\\x{1612f}" \
+	"\\x{1e08f}\\x{1e4ec}-\\x{1e4ef}\\x{1e5ee}-\\x{1e5ef}\\x{1e6e3}\\x{1e6e6}"            \
+	"\\x{1e6ee}-\\x{1e6ef}\\x{1e6f5}"
+#define NEW_NUMBER                                                                             \
+	"\\x{10d40}-\\x{10d49}\\x{116d0}-\\x{116e3}\\x{11bf0}-\\x{11bf9}\\x{11de0}-\\x{11de9}" \
+	"\\x{11f50}-\\x{11f59}\\x{16130}-\\x{16139}\\x{16d70}-\\x{16d79}\\x{16ff4}-\\x{16ff6}" \
+	"\\x{1ccf0}-\\x{1ccf9}\\x{1d2c0}-\\x{1d2d3}\\x{1e4f0}-\\x{1e4f9}\\x{1e5f1}-\\x{1e5fa}"
 
 /* White_Space: \s would have U+180E, too. */
 #define WS "\\t-\\r\\x{85}\\p{Z}"
 #define SUFFIX "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define BEFORE "[^\\r\\n\\p{L}\\p{N}]?"
-#define HIGH "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
-#define LOW "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define BLANKS "[" WS "]*[\\r\\n]+|[" WS "]+(?![^" WS "])|[" WS "]+"
 
-static const struct span expressions[VOCAB__MAX] = {
-    [VOCAB_O200K] = SPAN(BEFORE HIGH "*" LOW "+" SUFFIX "?|" BEFORE HIGH "+" LOW "*" SUFFIX
-                                     "?|\\p{N}{1,3}| ?[^" WS "\\p{L}\\p{N}]+[\\r\\n/]*|" BLANKS),
-    [VOCAB_CL100K] =
-        SPAN(SUFFIX "|" BEFORE "\\p{L}+|\\p{N}{1,3}| ?[^" WS "\\p{L}\\p{N}]+[\\r\\n]*|" BLANKS),
+/* Letters, and so on: what stands between the brackets of a class. */
+#define HIGH(l, m, o) "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}" l m o "]"
+#define LOW(l, m, o) "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}" l m o "]"
+#define BEFORE(letter, number) "[^\\r\\n" letter number "]?"
+#define DIGITS(number) "[" number "]{1,3}"
+#define OTHERS(letter, number) " ?[^" WS letter number "]+"
+
+/* formats.md G.1 */
+#define O200K(high, low, letter, number)                         \
+	BEFORE(letter, number)                                   \
+	high "*" low "+" SUFFIX "?|" BEFORE(letter, number) high \
+	    "+" low "*" SUFFIX "?|" DIGITS(number) "|" OTHERS(letter, number) "[\\r\\n/]*|" BLANKS
+#define CL100K(letter, number)                                                        \
+	SUFFIX "|" BEFORE(letter, number) "[" letter "]+|" DIGITS(number) "|" OTHERS( \
+	    letter, number) "[\\r\\n]*|" BLANKS
+
+#define ALL_LETTERS "\\p{L}" NEW_OTHER NEW_HIGH NEW_LOW
+#define ALL_NUMBERS "\\p{N}" NEW_NUMBER
+
+enum {
+	KNOWN,
+	ALL,
+	EXPRESSIONS
+}; /* what PCRE2 knows; the newer ones, too, which costs twice the time */
+
+static const struct span expressions[VOCAB__MAX][EXPRESSIONS] =
+    {
+        [VOCAB_O200K] =
+            {
+                [KNOWN] = SPAN(O200K(HIGH("", "", ""), LOW("", "", ""), "\\p{L}", "\\p{N}")),
+                [ALL] = SPAN(O200K(HIGH(NEW_HIGH, NEW_MARK, NEW_OTHER),
+                    LOW(NEW_LOW, NEW_MARK, NEW_OTHER), ALL_LETTERS, ALL_NUMBERS)),
+            },
+        [VOCAB_CL100K] =
+            {
+                [KNOWN] = SPAN(CL100K("\\p{L}", "\\p{N}")),
+                [ALL] = SPAN(CL100K(ALL_LETTERS, ALL_NUMBERS)),
+            },
 };
 
 struct split {
-	struct regex *by[VOCAB__MAX]; /* NULL: not needed yet */
+	struct regex *by[VOCAB__MAX][EXPRESSIONS]; /* NULL: not needed yet */
+	enum vocab_encoding encoding;
+	struct span text;
+	size_t at;
+	const struct regex *regex; /* for this text; NULL: not needed yet */
 };
 
 /* What a character is for the hand; of what is not ASCII it knows nothing. */
@@ -210,27 +277,86 @@ split_free(struct split **split)
 	if (*split == NULL)
 		return;
 	for (size_t i = 0; i < VOCAB__MAX; i++)
-		regex_free(&(*split)->by[i]);
+		for (size_t k = 0; k < EXPRESSIONS; k++)
+			regex_free(&(*split)->by[i][k]);
 	free(*split);
 	*split = NULL;
 }
 
-size_t
-split_by_expression(struct split *split, enum vocab_encoding encoding, struct span text, size_t at)
+/* May there be characters that PCRE2 does not know? Those of four bytes, and of three where some are new. */
+static bool
+is_rare(struct span text)
 {
-	struct regex **by = &split->by[encoding];
-	size_t n;
+	static const char *const begins[] = {
+	    "\xe0\xa2", "\xe0\xb1", "\xe0\xb3", "\xe0\xbb", "\xe1\xab", "\xe1\xb2", "\xea\x9f"};
 
-	if (*by == NULL)
-		*by = regex_new(expressions[encoding]);
-	n = regex_length(*by, text, at);
-	return n > 0 ? n : text.n - at;
+	for (size_t at = 0; at + 1 < text.n; at++) {
+		unsigned char c = (unsigned char)text.p[at];
+
+		if (c >= 0xf0)
+			return true;
+		if (c != 0xe0 && c != 0xe1 && c != 0xea)
+			continue;
+		for (size_t i = 0; i < NELEM(begins); i++)
+			if (memcmp(begins[i], text.p + at, 2) == 0)
+				return true;
+	}
+	return false;
 }
 
-size_t
-split_next(struct split *split, enum vocab_encoding encoding, struct span text, size_t at)
+void
+split_begin(struct split *split, enum vocab_encoding encoding, struct span text)
 {
-	size_t end = by_hand(text, at, encoding);
+	split->encoding = encoding;
+	split->text = text;
+	split->at = 0;
+	split->regex = NULL;
+}
 
-	return end > at ? end - at : split_by_expression(split, encoding, text, at);
+static const struct regex *
+regex_of(struct split *split)
+{
+	size_t which = is_rare(split->text) ? ALL : KNOWN;
+	struct regex **by = &split->by[split->encoding][which];
+
+	if (*by == NULL)
+		*by = regex_new(expressions[split->encoding][which]);
+	return *by;
+}
+
+/* Where the piece ends. Some alternative fits any character, so nothing is left but too many steps. */
+static size_t
+by_expression(struct split *split)
+{
+	size_t n;
+
+	if (split->regex == NULL)
+		split->regex = regex_of(split);
+	n = regex_length(split->regex, split->text, split->at);
+	return n > 0 ? split->at + n : split->text.n;
+}
+
+static bool
+take(struct split *split, size_t end, struct span *piece_out)
+{
+	*piece_out = (struct span){split->text.p + split->at, end - split->at};
+	split->at = end;
+	return true;
+}
+
+bool
+split_next(struct split *split, struct span *piece_out)
+{
+	size_t end;
+
+	if (split->at == split->text.n)
+		return false;
+	end = by_hand(split->text, split->at, split->encoding);
+	return take(split, end == LEAVE ? by_expression(split) : end, piece_out);
+}
+
+bool
+split_next_slowly(struct split *split, struct span *piece_out)
+{
+	return split->at < split->text.n && take(split, by_expression(split), piece_out);
 }

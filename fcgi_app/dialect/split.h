@@ -19,10 +19,11 @@ struct split;
 struct split *split_new(void);
 void split_free(struct split **split);
 
-/* Bytes of the piece that begins at `at`, which is less than text.n: at least 1. */
-size_t split_next(struct split *split, enum vocab_encoding encoding, struct span text, size_t at);
+/* The text must stay until its last piece was taken. */
+void split_begin(struct split *split, enum vocab_encoding encoding, struct span text);
+/* False: there is none left. */
+bool split_next(struct split *split, struct span *piece_out);
 /* The same by the expression alone. */
-size_t split_by_expression(
-    struct split *split, enum vocab_encoding encoding, struct span text, size_t at);
+bool split_next_slowly(struct split *split, struct span *piece_out);
 
 #endif

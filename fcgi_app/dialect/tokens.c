@@ -63,15 +63,12 @@ static int64_t
 count_valid(struct tokens *tokens, enum vocab_encoding encoding, struct span text)
 {
 	const struct vocab_table *table = &tokens->vocab.tables[encoding];
+	struct span piece;
 	int64_t n = 0;
 
-	for (size_t at = 0; at < text.n;) {
-		size_t length = split_next(tokens->split, encoding, text, at);
-
-		n += (int64_t)bpe_count(
-		    table, (struct span){text.p + at, length}, &tokens->room, NULL);
-		at += length;
-	}
+	split_begin(tokens->split, encoding, text);
+	while (split_next(tokens->split, &piece))
+		n += (int64_t)bpe_count(table, piece, &tokens->room, NULL);
 	return n;
 }
 

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TAG_BITS 14
 #define FILE_MAX ((off_t)1 << 28)
 
 static uint64_t
@@ -45,6 +44,20 @@ hash_of(const char *p, size_t n)
 	if (n > 0)
 		return mix((uint64_t)u[0] << 16 | (uint64_t)u[n >> 1] << 8 | u[n - 1], h);
 	return h;
+}
+
+static unsigned char
+tag_of(uint64_t hash)
+{
+	unsigned char tag = (unsigned char)(hash >> 56);
+
+	return tag == 0 ? 1 : tag;
+}
+
+unsigned char
+vocab_tag(uint64_t hash)
+{
+	return tag_of(hash);
 }
 
 uint64_t
@@ -86,17 +99,21 @@ uint32_t
 vocab_rank(const struct vocab_table *t, const char *p, size_t n)
 {
 	uint64_t hash = hash_of(p, n);
-	uint32_t tag = (uint32_t)(hash >> (64 - TAG_BITS)), at = (uint32_t)hash & t->mask;
+	uint32_t at = (uint32_t)hash & t->mask;
+	unsigned char tag = tag_of(hash);
 
 	for (uint32_t i = 0; i < t->probes; i++, at = (at + 1) & t->mask) {
-		struct vocab_slot s = t->slots[at];
-		uint32_t from = s.at_len >> 8;
+		const struct vocab_slot *s = &t->slots[at];
+		uint32_t from;
 
-		if (s.at_len == 0)
+		if (t->tags[at] == 0)
 			return VOCAB_NONE;
-		if ((s.rank_tag & ((1u << TAG_BITS) - 1)) == tag && (s.at_len & 0xff) == n &&
-		    from + n <= t->nbytes && are_same(t->bytes + from, p, n))
-			return s.rank_tag >> TAG_BITS;
+		if (t->tags[at] != tag)
+			continue;
+		from = s->at_len >> 8;
+		if ((s->at_len & 0xff) == n && from + n <= t->nbytes &&
+		    are_same(t->bytes + from, p, n))
+			return s->rank;
 	}
 	return VOCAB_NONE;
 }
@@ -112,7 +129,8 @@ extent_is_sound(const struct vocab_extent *e, uint64_t size)
 {
 	return e->slots > 0 && e->slots <= VOCAB_SLOTS_MAX && (e->slots & (e->slots - 1)) == 0 &&
 	       e->tokens < e->slots && e->bytes <= VOCAB_BYTES_MAX && e->longest <= VOCAB_LONGEST &&
-	       e->probes <= VOCAB_PROBES_MAX &&
+	       e->probes <= VOCAB_PROBES_MAX && lies_within(e->tags_at, e->slots, size) &&
+	       lies_within(e->pairs_at, VOCAB_PAIRS * sizeof(uint32_t), size) &&
 	       lies_within(e->slots_at, (uint64_t)e->slots * sizeof(struct vocab_slot), size) &&
 	       lies_within(e->bytes_at, e->bytes, size);
 }
@@ -155,7 +173,9 @@ vocab_read(struct span file, struct vocab *vocab_out, struct why *why)
 	vocab_out->file = file;
 	for (size_t i = 0; i < VOCAB__MAX; i++)
 		vocab_out->tables[i] = (struct vocab_table){
+		    .tags = (const unsigned char *)(file.p + h.extents[i].tags_at),
 		    .slots = (const void *)(file.p + h.extents[i].slots_at),
+		    .pairs = (const void *)(file.p + h.extents[i].pairs_at),
 		    .bytes = file.p + h.extents[i].bytes_at,
 		    .mask = h.extents[i].slots - 1,
 		    .nbytes = h.extents[i].bytes,

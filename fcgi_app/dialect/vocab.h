@@ -2,8 +2,10 @@
  * vocab - the rank tables of OpenAI's encodings in one file that is mapped, read only, and so is in memory once for all
  * processes.
  *
- * File      a header of 256 bytes; for each encoding a hash table of slots of 8 bytes and the bytes of all tokens;
- *           numbers in the order of the machine that made it. vocab_make.c makes it, of OpenAI's published tables
+ * File      a header of 256 bytes; for each encoding a hash table: a tag of 1 byte for each slot, which most searches in
+ *           vain do not get beyond, slots of 8 bytes, and the bytes of all tokens; and the ranks of all tokens of two
+ *           bytes. Numbers are in the order of the machine that made it. vocab_make.c makes it, of OpenAI's published
+ *           tables
  * Trust     vocab_open() looks at the header alone, in constant time; a search stays within the file whatever stands in
  *           it. That every bit is as it was made is vocab_whole(), which reads all.
  * Replacing a new file takes the name of the old one; nothing writes into one that may be mapped
@@ -22,7 +24,6 @@ enum vocab_encoding { VOCAB_O200K, VOCAB_CL100K, VOCAB__MAX };
 
 #define VOCAB_NONE UINT32_MAX
 #define VOCAB_LONGEST 255        /* bytes of a token */
-#define VOCAB_RANK_MAX 262143    /* 18 bits */
 #define VOCAB_BYTES_MAX 16777216 /* of all tokens of an encoding: 24 bits */
 #define VOCAB_SLOTS_MAX 4194304
 #define VOCAB_PROBES_MAX 64
@@ -30,7 +31,7 @@ enum vocab_encoding { VOCAB_O200K, VOCAB_CL100K, VOCAB__MAX };
 
 /* Of an encoding in the file. Offsets from its beginning, multiples of 8. */
 struct vocab_extent {
-	uint64_t slots_at, bytes_at;
+	uint64_t tags_at, slots_at, pairs_at, bytes_at;
 	uint32_t slots; /* a power of two */
 	uint32_t bytes;
 	uint32_t tokens;
@@ -46,7 +47,7 @@ struct vocab_header {
 	uint64_t size; /* of the file */
 	uint64_t sum;  /* vocab_sum() of all behind the header */
 	struct vocab_extent extents[VOCAB__MAX];
-	char spare[256 - 32 - 40 * VOCAB__MAX - 8];
+	char spare[256 - 32 - 56 * VOCAB__MAX - 8];
 	uint64_t head_sum; /* of all before */
 };
 _Static_assert(sizeof(struct vocab_header) == 256, "as it stands in the file");
@@ -55,12 +56,14 @@ _Static_assert(sizeof(struct vocab_header) == 256, "as it stands in the file");
 #define VOCAB_ORDER 0x01020304u
 
 struct vocab_slot {
-	uint32_t rank_tag; /* rank << 14 | the hash's uppermost 14 bits */
-	uint32_t at_len;   /* offset in the bytes << 8 | length; 0: free */
+	uint32_t rank;
+	uint32_t at_len; /* offset in the bytes << 8 | length */
 };
 
 struct vocab_table {
+	const unsigned char *tags; /* 0: the slot is free */
 	const struct vocab_slot *slots;
+	const uint32_t *pairs; /* by the first byte and the second, VOCAB_NONE for no token */
 	const char *bytes;
 	uint32_t mask, nbytes, longest, probes;
 };
@@ -80,8 +83,17 @@ bool vocab_whole(const struct vocab *vocab);
 /* The rank of these bytes, n > 0, or VOCAB_NONE. */
 uint32_t vocab_rank(const struct vocab_table *table, const char *p, size_t n);
 
+/* Of these two bytes. */
+static inline uint32_t
+vocab_pair(const struct vocab_table *table, const char *p)
+{
+	return table->pairs[(unsigned)(unsigned char)p[0] << 8 | (unsigned char)p[1]];
+}
+
 /* For the one who makes the file. */
 uint64_t vocab_hash(const char *p, size_t n);
+unsigned char vocab_tag(uint64_t hash);
+#define VOCAB_PAIRS 65536
 uint64_t vocab_sum(const void *bytes, size_t n);
 
 #endif

@@ -214,10 +214,17 @@ def test_nobody_serves_it(up, gate, name):
     assert done.returncode == 1 and "routing.classifier" in done.stdout + done.stderr
 
 
+def test_its_only_account_is_disabled(up, gate):
+    g = start(up, gate, sorter={"enabled": False})
+    assert ask(g) == "m-code"
+    assert lines(g, "classify")[0]["outcome"] == "no_account"
+
+
 def test_the_client_goes_while_it_is_asked(up, gate):
     g = start(up, gate)
     up.default(hang(), SORTER)
-    a = g.open("auto", messages=[{"role": "user", "content": CODE}])
+    mine = [("X-Session-Id", "s1")]
+    a = g.open("auto", messages=[{"role": "user", "content": CODE}], headers=mine)
     up.wait_for(1, SORTER)
     a.close()
     wait_until(lambda: up.requests[0].aborted_at, 2, "the classifier's transfer was ended")
@@ -225,9 +232,9 @@ def test_the_client_goes_while_it_is_asked(up, gate):
     outer = [e for e in g.logs() if e.get("msg") == "request" and e.get("path") != "/healthz"]
     assert [e["outcome"] for e in outer] == ["cancelled"] * 2
     assert up.count(K1) == 0
-    # it was not late, so it may be asked again
+    # it was not late, and had no say: it may be asked again
     up.default(ok("summary"), SORTER)
-    assert ask(g) == "m-sum"
+    assert ask(g, session="s1") == "m-sum"
 
 
 @pytest.mark.parametrize("wire", wires.WIRES)

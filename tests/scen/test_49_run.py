@@ -6,9 +6,9 @@ import re
 import pytest
 
 from lib import wires
-from lib.answers import chunk, error, plain, stream
+from lib.answers import chunk, error, hang, ok, plain, stream
 from lib.fcgi import parse_sse
-from lib.pool import K1
+from lib.pool import K1, key
 from lib.wires import WIRES
 
 ANSWER = ["success", "session_id", "content", "model_used", "account_id", "error"]
@@ -141,12 +141,85 @@ def test_a_session_stays_with_its_account(up, gate):
     assert first + [chat] == first[:1] * 4
 
 
+def history(request):
+    """What the upstream was asked, in chat's words."""
+    return [(m["role"], m["content"]) for m in request.json()["messages"]]
+
+
+@modes
+def test_a_conversation_goes_on(up, gate, streamed):
+    """The client sends only what is new; what failed is not part of it."""
+    g = gate(accounts=1, allow=["."])
+    up.script(K1, ok("one"), error(400, "invalid_request", "no"), ok("two"), ok("three"))
+    session = last(send(g, "1", stream=streamed))["session_id"]
+    failed(send(g, "lost", session_id=session, stream=streamed), 400)
+    assert last(send(g, "2", session_id=session, stream=streamed))["content"] == "two"
+    assert last(send(g, "3", session_id=session, stream=streamed))["session_id"] == session
+    assert history(up.last) == [
+        ("user", "1"),
+        ("assistant", "one"),
+        ("user", "2"),
+        ("assistant", "two"),
+        ("user", "3"),
+    ]
+
+
+def test_a_stream_that_broke_off_is_not_kept(up, gate):
+    g = gate(accounts=1, allow=["."])
+    up.script(K1, stream([chunk({"content": "a"})], end="rst"), ok("b"))
+    failed(send(g, "1", session_id="s", stream=True), 200)
+    assert last(send(g, "2", session_id="s"))["success"]
+    assert history(up.last) == [("user", "2")]
+
+
+@each
+def test_it_goes_on_at_another_api(up, gate, wire):
+    """Also where the conversation began with pictures."""
+    url = "data:image/png;base64,iVBORw0KGgo="
+    parts = [{"type": "text", "text": "What?"}, {"type": "image_url", "image_url": {"url": url}}]
+    other = {"provider": "openai-compatible", "wire": wire, "base_url": up.url}
+    other["accounts"] = [{"id": "B1", "api_key": key(9)}]
+    g = gate(accounts=1, channels={"other": {**other, "models": ["m2"]}}, channel={"models": ["m1"]})
+    up.default(wires.serve(wire, "a dog"), key(9))
+    assert last(send(g, parts, session_id="s"))["success"]
+    body = last(send(g, "Sure?", session_id="s", model="m2"))
+    assert (body["content"], body["account_id"]) == ("a dog", "B1")
+    asked = json.dumps(up.last.json())
+    assert all(word in asked for word in ["What?", "iVBORw0KGgo=", '"hi"', "Sure?"])
+
+
+def test_sessions_of_others_are_foreign(up, gate):
+    g = gate(auth={"mode": "web-server"})
+    for user in ["ann", "bob"]:
+        assert last(send(g, "of " + user, session_id="s", user=user))["session_id"] == "s"
+        assert history(up.last) == [("user", "of " + user)]
+    last(send(g, "more", session_id="s", user="ann"))
+    assert history(up.last)[0] == ("user", "of ann") and len(history(up.last)) == 3
+
+
 # Models --------------------------------------------------------------------------------------------
 
 
 def test_no_model_is_the_first_of_models(up, gate):
     g = gate(models={"fast": target("f1"), "smart": target("s1")})
     assert last(send(g, model=None))["model_used"] == "f1"
+
+
+def test_no_model_where_tasks_choose(up, gate):
+    """task_type is the task; it may have any of its usual names."""
+    g = gate(
+        models={"fast": target("f1"), "smart": target("s1")},
+        routing={"tasks": {"code": "smart", "default": "fast"}},
+    )
+    assert last(send(g, model=None, task_type="code-generation"))["model_used"] == "s1"
+    assert last(send(g, model=None, task_type="translation"))["model_used"] == "f1"
+    assert last(send(g, model="auto", task_type="code"))["model_used"] == "s1"
+    assert last(send(g, model="fast", task_type="code"))["model_used"] == "f1"
+
+
+def test_no_model_and_an_entry_of_that_name(up, gate):
+    g = gate(models={"fast": target("f1"), "auto": target("a1")})
+    assert last(send(g, model=None))["model_used"] == "a1"
 
 
 def test_no_model_and_no_models(up, gate):
@@ -170,9 +243,10 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("body,words", [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
-def test_wrong_requests(up, gate, body, words):
-    failed(send(gate(), **body), 400, words)
+def test_wrong_requests(up, gate):
+    g = gate()
+    for what, body, words in WRONG:
+        assert failed(send(g, **body), 400, words), what
     assert up.count() == 0
 
 
@@ -209,6 +283,12 @@ def test_upstream_fails(up, gate, action, status, words, streamed):
     assert a.header("content-type") == "application/json"
     if status == 429:
         assert int(a.header("retry-after")) >= 1
+
+
+def test_no_answer_in_time(up, gate):
+    up.default(hang())
+    a = send(gate(accounts=1, allow=["."], upstream={"plain_timeout": "200ms", "max_attempts": 1}))
+    failed(a, 504)
 
 
 def test_a_stream_that_breaks_off(up, gate):

@@ -219,7 +219,7 @@ def test_without_a_url(gate):
     assert "0 problems" in out
     doc = json.loads(g.ctl("doctor", "--json").stdout)
     assert doc["url"] is None and doc["setup"] is None and doc["problems"] == 0
-    assert [c["check"] for c in doc["checks"]] == ["configuration", "state_dir", "store"]
+    assert [c["check"] for c in doc["checks"]] == ["configuration", "state_dir", "store", "tokens"]
     assert set(doc["checks"][0]) == {"check", "result", "text", "meaning", "measured", "remedy"}
 
 
@@ -234,7 +234,7 @@ def test_local_faults(gate):
     os.chmod(os.path.join(g.dir, "state"), 0o700)
     g.write("{ nonsense")
     doc = json.loads(g.ctl("doctor", "--json", check=False).stdout)
-    assert [c["result"] for c in doc["checks"]] == ["problem"] and doc["skipped"] == 2, doc
+    assert [c["result"] for c in doc["checks"]] == ["problem"] and doc["skipped"] == 3, doc
     assert "sluicectl check" in doc["checks"][0]["remedy"]["directive"]
 
 

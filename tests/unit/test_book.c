@@ -68,6 +68,7 @@ static const struct fate {
     {"a quota", (uint64_t)KEY_QUOTA << 56 | 13, true},
     {"a session", (uint64_t)KEY_STICKY << 56 | 13, true},
     {"a model on a channel", (uint64_t)KEY_TARGET << 56 | 13, true},
+    {"the kind of a session's work", (uint64_t)KEY_TASK << 56 | 13, true},
     {"prices", (uint64_t)KEY_PRICE << 56 | 1, false},
     {"who waits", (uint64_t)KEY_QUEUE << 56 | 1, false},
     {"a job", (uint64_t)KEY_JOB << 56 | 1, false},
