@@ -55,7 +55,7 @@ rank_of(const struct elect_candidate *candidates, size_t i, int strategy, uint32
 	const struct elect_candidate *c = &candidates[i];
 
 	switch ((enum conf_routing)strategy) {
-	case CONF_ROUTE_WEIGHTED_RANDOM: break;
+	case CONF_ROUTE_WEIGHTED_RANDOM: return (struct rank){!c->served, 0};
 	case CONF_ROUTE_PERFORMANCE:
 		if (c->success_ppm >= min_success_ppm)
 			return (struct rank){0, c->first_ms};

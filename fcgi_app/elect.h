@@ -4,8 +4,8 @@
  * Out          a target whose API, tasks or window do not fit, that was tried, or that rests after failures, is not
  *              asked at all. One whose accounts are busy or rest, or whose channel is open, is asked only when no other
  *              is left: the busy first.
- * Strategies   weighted-random  by weight times success rate; of a session by its hash, so that it stays where it is
- *                               while the others come and go
+ * Strategies   weighted-random  who served the conversation so far; else by weight times success rate; of a session by its
+ *                               hash, so that it stays where it is while the others come and go
  *              performance      the shortest time to the first content of those that succeed often enough; if none does,
  *                               the best success rate
  *              cost-first       what this request costs; an unknown price last
@@ -49,6 +49,7 @@ struct elect_candidate {
 	uint64_t identity; /* the same whenever it is the same target, whoever asks */
 	double weight;
 	bool lists_task; /* names the request's task */
+	bool served;     /* its channel did so far in this conversation */
 	bool trial;      /* its rest is over: one request may try it */
 	/* of the window; without data 0, ELECT_RATE_ONE, 0 */
 	uint64_t calls;

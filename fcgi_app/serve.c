@@ -86,7 +86,6 @@ after_failure(struct serve_job *j, const struct pick_lease *lease)
 	if (verdict_table[w->outcome.finding.verdict].next == NEXT_NEVER ||
 	    (next == WALK_STOP && w->unexplained >= 2))
 		return ROUND_GIVE_UP;
-	serve_aim_peek(j);
 	if (next == WALK_STOP || lease->kind == SLOT_PERMIT || w->trial ||
 	    !plan_may_try(&w->plan, w->answers, w->attempts, w->max_attempts))
 		return serve_aim_next(j) ? ROUND_AGAIN : ROUND_GIVE_UP;

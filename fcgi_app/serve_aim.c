@@ -277,18 +277,6 @@ take_target(struct serve_job *j)
 	return false;
 }
 
-void
-serve_aim_peek(struct serve_job *j)
-{
-	struct walk_elect e;
-
-	if (j->walk.candidates == NULL || j->walk.last_chance)
-		return;
-	e = begin_elect(j);
-	(void)look(j, &e);
-	j->walk.plan.spare = walk_has_spare(&j->walk);
-}
-
 /* ---- the chain ---- */
 
 struct chain_look {
@@ -381,13 +369,28 @@ refuse_size(struct serve_job *j, int64_t window)
 	return false;
 }
 
+/* Each turn of the Responses API has another name, so its hash would lead it anywhere. */
+static void
+note_served(struct serve_job *j)
+{
+	const struct walk *w = &j->walk;
+
+	for (size_t i = 0; i < w->plan.ntargets && j->recall.found; i++)
+		w->candidates[i].served =
+		    text_equal(w->plan.conf->channels[w->plan.targets[i].channel].name,
+		        j->recall.from.channel);
+}
+
 bool
 serve_aim_first(struct serve_job *j)
 {
 	struct walk *w = &j->walk;
 	int64_t window;
 
-	if (w->candidates == NULL || j->explain)
+	if (w->candidates == NULL)
+		return true;
+	note_served(j);
+	if (j->explain)
 		return true;
 	if (!take_target(j)) {
 		window = walk_largest_window(w);
