@@ -2,6 +2,7 @@
 
 #include "ask.h"
 #include "base/clock.h"
+#include "run_job.h"
 #include "task_ask.h"
 
 #include "store/told.h"
@@ -21,7 +22,7 @@ static void
 set(struct task_of *task, struct span name, enum task_of_by by)
 {
 	task->name = name;
-	task->task = task_named(name);
+	task->task = name.n > 0 ? task_named(name) : TASK__MAX;
 	task->by = name.n > 0 ? by : TASK_OF_NOBODY;
 }
 
@@ -140,7 +141,7 @@ begin_memory(struct serve_job *j, struct memory *m)
 	struct session_source source = {j->s->conf, j->x, &j->rq.read, j->rq.client};
 
 	*m = (struct memory){.j = j, .now = clock_wall(), .ttl_ms = j->s->conf->sticky.ttl_ms};
-	if (j->s->has_secret)
+	if (j->s->has_secret && !run_job_session(j, &m->key))
 		session_key(&j->s->secret, &source, j->s->arena, &m->key);
 }
 

@@ -252,6 +252,20 @@ def test_every_api(up, gate, wire):
             assert CODE in request.body.decode()
 
 
+def test_run(up, gate):
+    """Its conversation is the same when it is named by us, by its body, or by the header."""
+    g = start(up, gate)
+    up.default(ok("translation"), SORTER)
+    body = {"input": CODE}
+    a = g.send(body, path="/v1/run").finish()
+    assert a.header("X-Sluice-Model") == "m-tr", a.out
+    id = a.json()["session_id"]
+    a = g.send({**body, "session_id": id}, path="/v1/run").finish()
+    assert a.header("X-Sluice-Model") == "m-tr", a.out
+    assert ask(g, session=id) == "m-tr"
+    assert up.count(SORTER) == 1
+
+
 def test_one_place_is_enough_for_both(up, gate):
     """It has ended when the request itself takes its lease."""
     g = start(

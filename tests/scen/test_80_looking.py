@@ -395,6 +395,7 @@ def test_a_dropped_session_is_a_new_one(up, gate):
     assert explain(g, session="a")["would"] == {
         "channel": "oa",
         "account": first,
+        "model": "m1",
         "by": "session",
         "permit": False,
         "share": 1.0,

@@ -50,7 +50,7 @@ ranks(void **state)
 	    {"\xff", 187, 187},
 	    {"\xe4\xbd\xa0\xe5\xa5\xbd", 177519, VOCAB_NONE},
 	    {" Conveyor", 156313, 100255},
-	    {" conveyer belt", VOCAB_NONE, VOCAB_NONE},
+	    {" conveyor belt", VOCAB_NONE, VOCAB_NONE},
 	};
 
 	(void)state;
