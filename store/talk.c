@@ -6,7 +6,7 @@
 #define NAMES_MAX 48    /* conversations of one hash: the row must lie inside a leaf page */
 #define ORIGIN 4096     /* piece of the first turn: those that come before it have room */
 #define EVICT_MOST 1024 /* in one transaction */
-#define LEAF_MOST 1800  /* larger rows have pages of their own */
+#define LEAF_MOST 1350  /* of larger rows one or two have a page */
 
 struct talk_row {
 	struct talk_head head;
@@ -35,11 +35,11 @@ row_key(uint64_t place)
 	return shelf_key(KEY_TALK, place);
 }
 
-/* Small turns share pages, which are about two thirds full. */
+/* Small turns share pages, which are half to two thirds full. */
 static uint64_t
 room_of(uint64_t n)
 {
-	return n <= LEAF_MOST ? (n + 32) * 3 / 2 : shelf_room(n);
+	return n <= LEAF_MOST ? (n + 32) * 2 : shelf_room(n);
 }
 
 /* With the row that ends a turn of whole pieces. */
