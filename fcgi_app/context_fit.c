@@ -18,7 +18,8 @@ struct place {
 };
 
 struct ratio_look {
-	uint16_t channel;
+	const struct pool *pool;
+	size_t channel;
 	struct span model;
 	uint32_t ppm;
 };
@@ -28,8 +29,7 @@ read_ratio(struct txn *txn, void *arg)
 {
 	struct ratio_look *look = arg;
 	struct target_row row;
-	enum store_rc rc =
-	    target_get(txn, look->channel, (struct env_bytes){look->model.p, look->model.n}, &row);
+	enum store_rc rc = pool_target(txn, look->pool, look->channel, look->model, &row);
 
 	look->ppm = (uint32_t)target_correct(&row, TARGET_RATIO_ONE);
 	return rc == STORE_NONE ? STORE_OK : rc;
@@ -40,8 +40,7 @@ place_of(struct serve_job *j)
 {
 	const struct plan *plan = &j->walk.plan;
 	struct conf_target known = plan_target(plan);
-	struct ratio_look look = {
-	    j->s->pool->channels[plan->channel].number, plan->model, TARGET_RATIO_ONE};
+	struct ratio_look look = {j->s->pool, plan->channel, plan->model, TARGET_RATIO_ONE};
 
 	if (env_view(j->s->env, read_ratio, &look) != STORE_OK)
 		look.ppm = TARGET_RATIO_ONE;

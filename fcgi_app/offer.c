@@ -2,8 +2,6 @@
 
 #include "conf/known.h"
 
-#include "store/target.h"
-
 /* A name on its way: what it may lead to. */
 struct row {
 	struct offer *offer;
@@ -70,12 +68,9 @@ may_serve(const struct conf_channel *ch, struct span model, struct span realm)
 static enum store_rc
 rests(const struct row *row, size_t channel, struct span model, bool *rests_out)
 {
-	const struct conf *conf = conf_of(row->offer);
-	const struct target_policy policy = {conf->routing.window_ms,
-	    (uint32_t)conf->routing.model_fail_after, conf->routing.model_cooldown_ms};
+	struct target_policy policy = pool_target_policy(conf_of(row->offer));
 	struct target_row known;
-	enum store_rc rc = target_get(row->txn, row->offer->pool->channels[channel].number,
-	    (struct env_bytes){model.p, model.n}, &known);
+	enum store_rc rc = pool_target(row->txn, row->offer->pool, channel, model, &known);
 
 	*rests_out =
 	    rc == STORE_OK && target_state(&known, &policy, row->offer->now) == TARGET_RESTS;

@@ -10,13 +10,6 @@ struct gather {
 	size_t known; /* models before: of the configuration */
 };
 
-static struct target_policy
-policy_of(const struct conf *conf)
-{
-	return (struct target_policy){conf->routing.window_ms,
-	    (uint32_t)conf->routing.model_fail_after, conf->routing.model_cooldown_ms};
-}
-
 static const char *
 why_not(enum pick_result result)
 {
@@ -61,10 +54,8 @@ look_at(const struct models_list_job *job, struct txn *txn, const struct models_
     struct models_list_target *target)
 {
 	const struct attach *a = job->attach;
-	struct target_policy policy = policy_of(a->conf);
-	struct env_bytes name = {target->model.p, target->model.n};
-	enum store_rc rc =
-	    target_get(txn, a->pool->channels[target->channel].number, name, &target->row);
+	struct target_policy policy = pool_target_policy(a->conf);
+	enum store_rc rc = pool_target(txn, a->pool, target->channel, target->model, &target->row);
 
 	if (rc == STORE_OK || rc == STORE_NONE)
 		rc = ask_accounts(job, txn, model, target);
