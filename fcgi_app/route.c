@@ -2,8 +2,6 @@
 
 #include "task.h"
 
-#define TASK_DEFAULT "default"
-
 /* ---- tasks ---- */
 
 /* The next letter of a task's name, or 0. */
@@ -50,21 +48,11 @@ route_lists(const struct conf_strings *tasks, struct span task)
 	return false;
 }
 
-static bool
-speaks_of_tasks(const struct conf *conf)
-{
-	for (size_t i = 0; i < conf->nmodels; i++)
-		for (size_t k = 0; k < conf->models[i].ntargets; k++)
-			if (conf->models[i].targets[k].tasks.n > 0)
-				return true;
-	return conf->routing.ntasks > 0;
-}
-
 bool
 route_is_auto(const struct conf *conf, struct span model)
 {
-	return text_is(model, ROUTE_AUTO) && conf_model(conf, model) == NULL &&
-	       speaks_of_tasks(conf);
+	return text_is(model, CONF_AUTO) && conf_model(conf, model) == NULL &&
+	       conf_speaks_of_tasks(conf);
 }
 
 /* ---- lists ---- */
@@ -146,7 +134,7 @@ add_task(const struct conf *conf, struct span task, unsigned wires, struct route
 	const struct conf_task *found = find_task(conf, task);
 
 	if (found == NULL)
-		found = find_task(conf, SPAN(TASK_DEFAULT));
+		found = find_task(conf, SPAN(CONF_TASK_DEFAULT));
 	for (size_t i = 0; found != NULL && i < found->models.n; i++)
 		add_name(conf, found->models.at[i], wires, list);
 	if (found == NULL && task.n > 0)

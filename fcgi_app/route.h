@@ -18,8 +18,6 @@
 #define ROUTE_WIRES_ALL \
 	(ROUTE_WIRE(WIRE_CHAT) | ROUTE_WIRE(WIRE_MESSAGES) | ROUTE_WIRE(WIRE_RESPONSES))
 
-#define ROUTE_AUTO "auto"
-
 /* A model on a channel. */
 struct route {
 	size_t channel;                   /* index in the configuration */

@@ -58,8 +58,8 @@ find_model(struct serve_job *j)
 
 	if (j->rq.model.n > 0)
 		return true;
-	if (conf_model(conf, SPAN(ROUTE_AUTO)) != NULL || route_is_auto(conf, SPAN(ROUTE_AUTO))) {
-		j->rq.model = SPAN(ROUTE_AUTO);
+	if (conf_model(conf, SPAN(CONF_AUTO)) != NULL || route_is_auto(conf, SPAN(CONF_AUTO))) {
+		j->rq.model = SPAN(CONF_AUTO);
 		return true;
 	}
 	if (conf->nmodels > 0) {

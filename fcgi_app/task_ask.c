@@ -71,7 +71,7 @@ task_ask_names(const struct conf *conf, struct task_names *names_out)
 {
 	names_out->n = 0;
 	for (size_t i = 0; i < conf->routing.ntasks; i++)
-		if (!text_is(conf->routing.tasks[i].name, "default"))
+		if (!text_is(conf->routing.tasks[i].name, CONF_TASK_DEFAULT))
 			add(names_out, conf->routing.tasks[i].name);
 	for (size_t m = 0; m < conf->nmodels; m++) {
 		add_all(names_out, &conf->models[m].tasks);

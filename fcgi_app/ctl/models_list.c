@@ -1,6 +1,6 @@
 #include "ctl/models_list.h"
 
-#include "charge.h"
+#include "conf/known.h"
 #include "route.h"
 
 /* What models of clients' own making are gathered with. */
@@ -119,7 +119,7 @@ add_entry(struct models_list_job *job, const struct conf_model *conf)
 		    .channel = conf->targets[t].channel,
 		    .model = conf->targets[t].model,
 		    .conf = &conf->targets[t],
-		    .price = charge_price(
+		    .price = known_price(
 		        job->attach->conf, conf->targets[t].channel, conf->targets[t].model),
 		};
 }
@@ -134,7 +134,7 @@ add_name(
 	model->targets[0] = (struct models_list_target){
 	    .channel = channel,
 	    .model = name,
-	    .price = charge_price(job->attach->conf, channel, name),
+	    .price = known_price(job->attach->conf, channel, name),
 	};
 }
 
@@ -165,7 +165,7 @@ add_literals(struct models_list_job *job, const struct conf_channel *channel)
 		struct span name = channel->models.at[i];
 		struct route route;
 
-		if (text_find(name, SPAN("*")) != name.n || has_name(&job->list, name) ||
+		if (!conf_is_name(name) || has_name(&job->list, name) ||
 		    !route_find(job->attach->conf, name, ROUTE_WIRES_ALL, &route))
 			continue;
 		add_name(job, name, MODELS_LIST_CHANNEL, route.channel);
