@@ -4,46 +4,11 @@
 
 /* ---- tasks ---- */
 
-/* The next letter of a task's name, or 0. */
-static char
-next_letter(struct span name, size_t *at)
-{
-	while (*at < name.n && (name.p[*at] == '-' || name.p[*at] == '_'))
-		++*at;
-	if (*at == name.n)
-		return 0;
-	return text_lower(name.p[(*at)++]);
-}
-
-static bool
-spelt_alike(struct span a, struct span b)
-{
-	size_t i = 0, k = 0;
-	char x, y;
-
-	do {
-		x = next_letter(a, &i);
-		y = next_letter(b, &k);
-	} while (x == y && x != 0);
-	return x == y;
-}
-
-static bool
-is_same_task(struct span a, struct span b)
-{
-	enum task task;
-
-	if (spelt_alike(a, b))
-		return true;
-	task = task_named(a);
-	return task != TASK__MAX && task_is(task, b);
-}
-
 bool
 route_lists(const struct conf_strings *tasks, struct span task)
 {
 	for (size_t i = 0; i < tasks->n; i++)
-		if (is_same_task(tasks->at[i], task))
+		if (task_is_same(tasks->at[i], task))
 			return true;
 	return false;
 }
@@ -123,7 +88,7 @@ static const struct conf_task *
 find_task(const struct conf *conf, struct span task)
 {
 	for (size_t i = 0; task.n > 0 && i < conf->routing.ntasks; i++)
-		if (is_same_task(conf->routing.tasks[i].name, task))
+		if (task_is_same(conf->routing.tasks[i].name, task))
 			return &conf->routing.tasks[i];
 	return NULL;
 }

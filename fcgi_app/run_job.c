@@ -85,11 +85,16 @@ run_job_begin(struct serve_job *j)
 	return true;
 }
 
-bool
+void
 run_job_session(const struct serve_job *j, struct session_key *key_out)
 {
-	if (!is_run(j) || !j->s->has_secret)
-		return false;
-	session_name(&j->s->secret, j->rq.client, SESSION_HEADER, j->rq.session, key_out);
-	return true;
+	struct session_source source = {j->s->conf, j->x, &j->rq.read, j->rq.client};
+
+	*key_out = (struct session_key){.kind = SESSION_NONE};
+	if (!j->s->has_secret)
+		return;
+	if (is_run(j))
+		session_name(&j->s->secret, j->rq.client, SESSION_HEADER, j->rq.session, key_out);
+	else
+		session_key(&j->s->secret, &source, j->s->arena, key_out);
 }

@@ -4,7 +4,6 @@
 #include "answer.h"
 #include "base/clock.h"
 #include "run_job.h"
-#include "session.h"
 #include "task_of.h"
 #include "tokenizer.h"
 #include "walk_elect.h"
@@ -55,14 +54,12 @@ find_routes(struct serve_job *j, struct route_list *list_out)
 static void
 find_session(struct serve_job *j)
 {
-	struct session_source source = {j->s->conf, j->x, &j->rq.read, j->rq.client};
 	struct session_key *key = arena_alloc(j->s->arena, sizeof *key);
 	struct walk *w = &j->walk;
 
 	if (!j->s->conf->sticky.enabled || !j->s->has_secret)
 		return;
-	if (!run_job_session(j, key))
-		session_key(&j->s->secret, &source, j->s->arena, key);
+	run_job_session(j, key);
 	if (key->kind != SESSION_NONE)
 		w->wish.session = w->session.key = key->hash;
 	j->record.session = key->brief;
@@ -74,10 +71,8 @@ serve_aim_begin(struct serve_job *j)
 	struct route_list list;
 	struct walk_start start = {.list = &list, .realm = access_realm(j->x)};
 	struct walk *w = &j->walk;
-	struct task_of task;
 
-	task_of(j, route_is_auto(j->s->conf, j->rq.model), &task);
-	j->record.task = j->task = task.name;
+	j->record.task = j->task = task_of(j, route_is_auto(j->s->conf, j->rq.model));
 	if (!find_routes(j, &list))
 		return false;
 	start.task = j->task;
