@@ -47,20 +47,7 @@ place_of(struct serve_job *j)
 	return (struct place){known.context_window, known.max_output, look.ppm};
 }
 
-/* The client's own limit on the answer; -1 = it gave none. */
-static int64_t
-limit_of(const struct dialect_request *read)
-{
-	int64_t most = -1;
-
-	if (!scan_i64(&read->max_completion_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&read->max_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&read->max_output_tokens, 0, INT32_MAX, &most))
-		most = -1;
-	return most;
-}
-
-/* What is left free for the answer. */
+/* What is left free for the answer; `limit` is the client's own, -1 = none. */
 static int64_t
 reserve(const struct place *place, int64_t limit)
 {
@@ -82,7 +69,7 @@ budget_of(const struct serve_job *j, const struct place *place)
 	int64_t most = conf->context.max_tokens, fits;
 
 	if (place->window > 0) {
-		fits = place->window - reserve(place, limit_of(&j->rq.read)) -
+		fits = place->window - reserve(place, dialect_answer_limit(&j->rq.read)) -
 		       (int64_t)((double)place->window * conf->context.margin);
 		if (fits < 1)
 			fits = 1;

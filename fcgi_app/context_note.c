@@ -38,15 +38,9 @@ struct work {
 	struct cut *cuts;
 	size_t ncuts;
 	int64_t *before; /* tokens of turns before each cut */
-	int64_t total, frame;
+	int64_t total;
 	struct buf *packed;
 };
-
-static bool
-is_leading(const struct form_turn *turn)
-{
-	return turn->role == FORM_SYSTEM || turn->role == FORM_DEVELOPER;
-}
 
 /* Behind each multiple of a step, where the next round begins. The newest round is never cut off. */
 static void
@@ -54,21 +48,18 @@ find_cuts(struct work *w)
 {
 	const struct form *form = w->note->from;
 	int64_t step = w->note->window / STEPS, sum = 0, next = step;
-	bool answered = true;
+	bool *begins = arena_alloc(w->j->s->arena, form->nturns + 1);
 
+	trim_rounds(form, begins);
 	w->cuts = arena_alloc(w->j->s->arena, (form->nturns + 1) * sizeof *w->cuts);
 	w->before = arena_alloc(w->j->s->arena, (form->nturns + 1) * sizeof *w->before);
 	for (size_t i = w->lead; i < form->nturns; i++) {
-		const struct form_turn *turn = &form->turns[i];
-
-		if (turn->role == FORM_USER && answered && sum >= next && step > 0) {
+		if (begins[i] && sum >= next && step > 0) {
 			w->cuts[w->ncuts] = (struct cut){.at = i};
 			w->before[w->ncuts++] = sum;
 			next = sum - sum % step + step;
 		}
-		/* what a user says to results is no new round */
-		answered = turn->role != FORM_TOOL && (answered || turn->role == FORM_ASSISTANT);
-		sum += tokens_turn(w->note->model, turn);
+		sum += tokens_turn(w->note->model, &form->turns[i]);
 	}
 	w->total += sum;
 }
@@ -79,8 +70,9 @@ count(struct work *w)
 	const struct form *form = w->note->from;
 
 	w->total = tokens_frame(w->note->model, form);
-	for (; w->lead < form->nturns && is_leading(&form->turns[w->lead]); w->lead++)
-		w->total += tokens_turn(w->note->model, &form->turns[w->lead]);
+	w->lead = form_leading(form);
+	for (size_t i = 0; i < w->lead; i++)
+		w->total += tokens_turn(w->note->model, &form->turns[i]);
 	find_cuts(w);
 }
 

@@ -41,6 +41,12 @@ elect_is_spare(enum elect_out out)
 	return out == ELECT_FULL || out == ELECT_EXHAUSTED || out == ELECT_OPEN;
 }
 
+bool
+elect_is_final(enum elect_out out)
+{
+	return out == ELECT_TRIED || out == ELECT_TASK || out == ELECT_WIRE;
+}
+
 /* ---- order ---- */
 
 /* The lower tier, then the lower value, comes first. */

@@ -86,13 +86,13 @@ prompt_of(struct serve_job *j, struct task_prompt *prompt)
 {
 	const struct request *rq = &j->rq;
 	struct arena *arena = j->s->arena;
-	struct form *form;
+	const struct form *form;
 	struct why why;
 
 	*prompt = (struct task_prompt){.text = {"", 0}};
 	if (rq->endpoint->converts) {
-		form = arena_alloc(arena, sizeof *form);
-		if (flow_wires[rq->endpoint->wire].read(arena, rq->read.body, form, &why) == ERR_OK)
+		form = flow_read(arena, rq->endpoint->wire, rq->read.body, &why);
+		if (form != NULL)
 			prompt_of_form(arena, form, prompt);
 	} else if (rq->read.prompt.type == SCAN_STRING) {
 		prompt->text = scan_string(arena, rq->read.prompt.raw);

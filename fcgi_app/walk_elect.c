@@ -10,12 +10,6 @@ target_of(const struct walk_elect *e, size_t i)
 	return e->walk->plan.targets[i].target;
 }
 
-static bool
-is_out_for_good(enum elect_out out)
-{
-	return out == ELECT_TRIED || out == ELECT_TASK || out == ELECT_WIRE;
-}
-
 /* ---- of its row ---- */
 
 static void
@@ -99,7 +93,7 @@ read_target(struct txn *txn, struct walk_elect *e, size_t i)
 	c->out = ELECT_IN;
 	note_state(e, i, &row);
 	note_size(e, i, &row);
-	if (is_out_for_good(before))
+	if (elect_is_final(before))
 		c->out = before;
 	return STORE_OK;
 }

@@ -47,6 +47,22 @@ form_add_turn(struct arena *arena, struct form *form, enum form_role role, size_
 	return turn;
 }
 
+bool
+form_is_system(const struct form_turn *turn)
+{
+	return turn->role == FORM_SYSTEM || turn->role == FORM_DEVELOPER;
+}
+
+size_t
+form_leading(const struct form *form)
+{
+	size_t n = 0;
+
+	while (n < form->nturns && form_is_system(&form->turns[n]))
+		n++;
+	return n;
+}
+
 struct form_tool *
 form_add_tool(struct arena *arena, struct form *form, enum form_tool_kind kind)
 {

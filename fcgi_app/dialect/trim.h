@@ -41,6 +41,11 @@ struct trim {
 enum err trim_form(struct arena *arena, const struct form *form, const struct tokens_model *model,
     const struct trim_policy *policy, struct trim *trim_out, struct why *why) MUST_CHECK;
 
+/*
+ * Of each turn: does it begin a round? A user's does, unless it was said to results that nobody had answered yet: that
+ * belongs to their round.
+ */
+void trim_rounds(const struct form *form, bool *begins);
 /* A text with its middle taken out so that about `most` bytes stay: whole characters, and the mark. */
 struct span trim_text(struct arena *arena, struct span text, size_t most);
 /* Tokens of what is kept in any case: leading system and developer turns, the newest user turn, tools. */
