@@ -196,21 +196,16 @@ begin(struct plan *plan, struct arena *arena)
 	find_rounds(plan);
 }
 
-/* The turns that stay, and where it is wanted those that go. Afterwards plan->tokens are those of what stays. */
+/* The turns that stay. Afterwards plan->tokens are theirs. */
 static void
 divide(struct plan *plan, struct arena *arena, struct trim *trim)
 {
 	size_t kept = 0;
 
 	trim->form.turns = arena_alloc(arena, (plan->n + 1) * sizeof *trim->form.turns);
-	if (plan->policy->way == TRIM_SUMMARY)
-		trim->gone = arena_alloc(arena, (plan->n + 1) * sizeof *trim->gone);
 	for (size_t i = 0; i < plan->n; i++) {
-		if (plan->gone[i]) {
-			if (trim->gone != NULL)
-				trim->gone[trim->ngone++] = plan->form->turns[i];
+		if (plan->gone[i])
 			continue;
-		}
 		plan->tokens[kept] = plan->tokens[i];
 		trim->form.turns[kept++] = plan->form->turns[i];
 	}
@@ -257,7 +252,7 @@ trim_form(struct arena *arena, const struct form *form, const struct tokens_mode
 	enum err err = ERR_OK;
 
 	begin(&plan, arena);
-	*trim_out = (struct trim){.form = *form, .before = plan.total, .note_at = plan.lead};
+	*trim_out = (struct trim){.form = *form, .before = plan.total};
 	choose(&plan);
 	if (plan.dropped > 0 || !is_fitting(&plan))
 		divide(&plan, arena, trim_out);
