@@ -7,8 +7,6 @@
 #include "dialect/form_pack.h"
 #include "recall_store.h"
 
-#include <stdio.h>
-
 #define NOTE_TOKENS 800
 #define NOTE_SHARE 8 /* of what fits, at most */
 #define STEPS 4      /* of a window, from note to note */
@@ -122,14 +120,12 @@ pack(struct work *w, size_t last)
 static struct recall_store
 store_at(const struct work *w, size_t cut)
 {
-	struct buf *name = arena_buf(w->j->s->arena, 128);
-	unsigned char digest[DIGEST_BYTES];
+	char hex[2 * DIGEST_BYTES];
+	const struct span name[] = {SPAN("note_"), {hex, sizeof hex}};
 
-	digest_sha256((struct span){w->packed->p, w->cuts[cut].packed}, digest);
-	buf_z(name, "note_");
-	for (size_t i = 0; i < sizeof digest; i++)
-		buf_print(name, "%02x", digest[i]);
-	return (struct recall_store){w->j->s, w->j->rq.client, buf_text(name), clock_wall()};
+	digest_hex((struct span){w->packed->p, w->cuts[cut].packed}, sizeof hex, hex);
+	return (struct recall_store){w->j->s, w->j->rq.client,
+	    text_span(arena_join(w->j->s->arena, name, NELEM(name))), clock_wall()};
 }
 
 static bool

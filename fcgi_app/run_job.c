@@ -1,31 +1,14 @@
 #include "run_job.h"
 
 #include "answer.h"
+#include "base/nonce.h"
 
-#include <sys/random.h>
-
-#define SESSION_MAX 512 /* bytes */
-#define SESSION_RANDOM 16
+#define NAME_DIGITS 32 /* of a name that we make: nobody can guess another's */
 
 static bool
 is_run(const struct serve_job *j)
 {
 	return j->rq.endpoint->dialect == &dialect_run;
-}
-
-/* Nobody can guess another's. */
-static struct span
-fresh_session(struct arena *arena)
-{
-	unsigned char bytes[SESSION_RANDOM];
-	struct buf *out = arena_buf(arena, 64);
-
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		die("no random bytes");
-	buf_z(out, "run_");
-	for (size_t i = 0; i < sizeof bytes; i++)
-		buf_print(out, "%02x", bytes[i]);
-	return buf_text(out);
 }
 
 static bool
@@ -42,12 +25,12 @@ find_session(struct serve_job *j)
 		name = "X-Session-Id";
 	}
 	if (rq->session.n == 0)
-		rq->session = fresh_session(j->s->arena);
-	if (rq->session.n <= SESSION_MAX)
+		rq->session = nonce_name(j->s->arena, "run_", NAME_DIGITS);
+	if (rq->session.n <= SESSION_NAME_MAX)
 		return true;
 	answer_refuse(j, 400, "invalid_request_error",
 	    arena_print(j->s->arena, "%s has %zu bytes, at most %d are allowed", name,
-	        rq->session.n, SESSION_MAX));
+	        rq->session.n, SESSION_NAME_MAX));
 	return false;
 }
 
