@@ -39,8 +39,6 @@ enum elect_out {
 
 /* For people: "its window is too small". NULL for ELECT_IN. */
 const char *elect_out_text(enum elect_out out);
-/* "weighted-random", ...: of enum conf_routing. */
-const char *elect_strategy_name(int strategy);
 /* It may be asked when no better one is left. */
 bool elect_is_spare(enum elect_out out);
 /* It stays out of this request, whatever the store says next. */

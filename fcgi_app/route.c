@@ -117,8 +117,7 @@ strategy_of(const struct conf *conf, const struct route_list *list)
 	for (size_t i = 1; i < list->n; i++)
 		if (list->at[i].entry != entry)
 			entry = NULL;
-	return entry != NULL && entry->strategy >= 0 ? entry->strategy
-	                                             : conf->routing.default_strategy;
+	return conf_strategy(conf, entry);
 }
 
 /* Most that a list can hold. */

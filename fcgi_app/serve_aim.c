@@ -3,6 +3,7 @@
 #include "access.h"
 #include "answer.h"
 #include "base/clock.h"
+#include "conf/options.h"
 #include "run_job.h"
 #include "serve_size.h"
 #include "task_of.h"
@@ -152,7 +153,7 @@ take_target(struct serve_job *j)
 	e = begin_elect(j);
 	for (size_t i = 0; i <= w->plan.ntargets && look(j, &e); i++)
 		if (is_ours(j, &e)) {
-			j->record.routing = elect_strategy_name(e.rule.strategy);
+			j->record.routing = options_routings[e.rule.strategy];
 			walk_take(w, e.target, j->s->arena);
 			return true;
 		}

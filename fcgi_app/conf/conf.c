@@ -132,6 +132,13 @@ conf_is_limit(struct span field)
 	       text_is(field, "max_output_tokens");
 }
 
+int
+conf_strategy(const struct conf *conf, const struct conf_model *model)
+{
+	return model != NULL && model->strategy >= 0 ? model->strategy
+	                                             : conf->routing.default_strategy;
+}
+
 bool
 conf_has_tasks(const struct conf_model *model)
 {

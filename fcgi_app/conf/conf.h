@@ -342,6 +342,8 @@ struct conf_account *conf_account(const struct conf_channel *ch, struct span id)
 struct conf_model *conf_model(const struct conf *conf, struct span name);         /* or NULL */
 /* Is it a name that some API has for the limit on an answer's tokens: max_tokens, max_completion_tokens, max_output_tokens? */
 bool conf_is_limit(struct span field);
+/* How a target of the entry is chosen: its own way, else routing.default; NULL: that of no entry. */
+int conf_strategy(const struct conf *conf, const struct conf_model *model);
 /* Does any target of the entry list a task? Does anything in the configuration speak of tasks? */
 bool conf_has_tasks(const struct conf_model *model);
 bool conf_speaks_of_tasks(const struct conf *conf);

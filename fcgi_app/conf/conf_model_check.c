@@ -32,10 +32,7 @@ check_twins(struct load *load, const struct tree *node, const struct conf_model 
 static void
 check_weights(struct load *load, const struct tree *node, const struct conf_model *model)
 {
-	int strategy =
-	    model->strategy >= 0 ? model->strategy : load->conf->routing.default_strategy;
-
-	if (strategy != CONF_ROUTE_WEIGHTED_RANDOM || model->ntargets == 0)
+	if (conf_strategy(load->conf, model) != CONF_ROUTE_WEIGHTED_RANDOM || model->ntargets == 0)
 		return;
 	for (size_t i = 0; i < model->ntargets; i++)
 		if (model->targets[i].weight > 0)
