@@ -107,7 +107,6 @@ struct target_change {
 	bool rests, back; /* it began to rest; a success ended its rest */
 	bool alone;       /* target_is_alone() with this failure */
 	int64_t old_until_ms, until_ms;
-	uint32_t consecutive;
 };
 /* target_settle() on the stored row, with what belongs to the channel. */
 enum store_rc target_feed(struct txn *txn, uint16_t channel, struct env_bytes model,

@@ -263,7 +263,6 @@ target_feed(struct txn *txn, uint16_t channel, struct env_bytes model,
 	    .alone = outcome->failed && target_is_alone(&row, &of_channel),
 	    .old_until_ms = before,
 	    .until_ms = row.rest_until_ms,
-	    .consecutive = row.consecutive,
 	};
 	return rc == STORE_OK ? target_put(txn, channel, model, &row) : rc;
 }

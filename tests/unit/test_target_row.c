@@ -149,7 +149,6 @@ changes_in(struct txn *txn, void *arg)
 	assert_true(c.rests);
 	assert_int_equal(c.until_ms, T0 + 5 * MIN);
 	assert_int_equal(c.old_until_ms, 0);
-	assert_int_equal(c.consecutive, 3);
 	c = feed(txn, "m", true, T0 + MIN);
 	assert_false(c.rests || c.back); /* it rests already */
 	c = feed(txn, "m", false, T0 + 2 * MIN);
