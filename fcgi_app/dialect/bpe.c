@@ -136,9 +136,22 @@ memo_hash(const struct vocab_table *table, struct span piece)
 static size_t
 recall(const struct bpe_room *room, uint64_t hash)
 {
-	uint64_t known = room->memo[hash % BPE_MEMO];
+	const uint64_t *row = room->memo[hash % BPE_MEMO];
 
-	return ((known ^ hash) & ~COUNT_MASK) == 0 ? (size_t)(known & COUNT_MASK) : 0;
+	for (size_t i = 0; i < BPE_MEMO_ROW; i++)
+		if (((row[i] ^ hash) & ~COUNT_MASK) == 0)
+			return (size_t)(row[i] & COUNT_MASK);
+	return 0;
+}
+
+/* In place of the oldest there. */
+static void
+remember(struct bpe_room *room, uint64_t hash, size_t count)
+{
+	uint64_t *row = room->memo[hash % BPE_MEMO];
+
+	memmove(row + 1, row, (BPE_MEMO_ROW - 1) * sizeof *row);
+	row[0] = (hash & ~COUNT_MASK) | count;
 }
 
 static size_t
@@ -152,7 +165,7 @@ count_short(const struct work *w, struct span piece)
 		return known;
 	merge(w, piece.p, piece.n, parts);
 	note(w, piece.p, parts->at, parts->n);
-	w->room->memo[hash % BPE_MEMO] = (hash & ~COUNT_MASK) | parts->n;
+	remember(w->room, hash, parts->n);
 	return parts->n;
 }
 

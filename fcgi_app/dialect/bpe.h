@@ -25,12 +25,14 @@ struct bpe_parts {
 	size_t n;
 };
 
-#define BPE_MEMO 8192
+#define BPE_MEMO 2048
+#define BPE_MEMO_ROW 4
 
 struct bpe_room {
 	uint32_t ranks[BPE_WINDOW];
 	struct bpe_parts windows[2], pair;
-	uint64_t memo[BPE_MEMO]; /* a piece's hash, its last 16 bits replaced by the count */
+	uint64_t memo[BPE_MEMO]
+	             [BPE_MEMO_ROW]; /* a piece's hash, its last 16 bits replaced by the count */
 };
 
 /* The token ids, as many as there is room for. */
