@@ -214,7 +214,7 @@ add_part(struct count *c, const struct form_part *part)
 static int64_t
 total(const struct count *c)
 {
-	return c->tokens + (c->text * c->model->by.percent + 9999) / 10000;
+	return c->tokens + (c->text * c->model->by.percent + 5000) / 10000;
 }
 
 int64_t

@@ -37,7 +37,7 @@ def packages_dir(b):
 def clauses(seed):
     """Chinese without end: the first half of one clause and the second of another, so that few come twice."""
     chance = random.Random(seed)
-    parts = [c for t in corpus.texts('Chinese') for c in re.findall(r'[^，。；：、？！\n]+[，。；：、？！\n]+', t)]
+    parts = [c for kind in ('Chinese', 'stories') for t in corpus.texts(kind) for c in re.findall(r'[^，。；：、？！\n]+[，。；：、？！\n]+', t)]
     while True:
         a, b = chance.choice(parts), chance.choice(parts)
         yield a[:len(a) // 2] + b[len(b) // 2:]

@@ -8,6 +8,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 KINDS = {
     "English": ["*.md", "*/README.md", "man/*", "tests/*/README.md"],
     "Chinese": ["tests/data/texts/zh-*.txt"],
+    "stories": ["tests/data/texts/story-*.txt"],
     "code": ["fcgi_app/*.[ch]", "fcgi_app/*/*.[ch]", "store/*.[ch]", "tests/*/*.py"],
 }
 BLANKS = [0x9, 0xA, 0xB, 0xC, 0xD, 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)]
