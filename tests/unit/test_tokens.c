@@ -297,6 +297,24 @@ tools(void **state)
 	}
 }
 
+/* Nine tenths of the JSON without its blanks. */
+static void
+other_tools(void **state)
+{
+	struct span compact = SPAN("{\"type\":\"web_search\",\"note\":\"a \\\" b\"}");
+	struct form_tool tool = {.kind = FORM_HOSTED,
+	    .raw = SPAN("{ \"type\" : \"web_search\",\n\t\"note\": \"a \\\" b\" }")};
+	struct form form = {.tools = &tool, .ntools = 1};
+	struct tokens_model gpt = tokens_model(tokens, SPAN("gpt-4o")),
+	                    claude = tokens_model(tokens, SPAN("claude-opus-4-7"));
+	int64_t n = tokens_text(&gpt, compact);
+
+	(void)state;
+	assert_true(n >= 10);
+	assert_int_equal(tokens_frame(&gpt, &form), 3 + 12 + 7 + (n * 9 + 5) / 10);
+	assert_int_equal(tokens_frame(&claude, &form), 3 + 346 + 7 + (n * 90 * 155 + 5000) / 10000);
+}
+
 /* What is no plain list of properties is counted, too, and whatever is given comes to an end. */
 static void
 odd_tools(void **state)
@@ -360,6 +378,7 @@ main(void)
 	    cmocka_unit_test(conversation),
 	    cmocka_unit_test(pictures),
 	    cmocka_unit_test(tools),
+	    cmocka_unit_test(other_tools),
 	    cmocka_unit_test(odd_tools),
 	    cmocka_unit_test(long_texts),
 	};
