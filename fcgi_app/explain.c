@@ -329,7 +329,7 @@ static enum store_rc
 put_channels(struct job *job)
 {
 	struct walk *w = job->walk;
-	struct pick_reason last = {.result = PICK_NOBODY};
+	struct pick_reason last = w->reason; /* of no pick, if there is no channel to look at */
 	enum store_rc rc = STORE_OK;
 	bool more = w->plan.visited > 0;
 

@@ -205,8 +205,10 @@ look_for(struct context_run *run, const char *hash, const char *id)
 	if (!look(run))
 		return false;
 	if (run->n == before)
-		fprintf(run->ctl->err, "sluicectl: no such conversation is kept: '%s'\n",
-		    id != NULL ? id : hash);
+		fprintf(run->ctl->err, "sluicectl: no such conversation is kept: '%s'%s\n",
+		    id != NULL ? id : hash,
+		    id != NULL && client[0] == '\0' ? ", of clients without a name: see --client"
+		                                    : "");
 	else if (run->n > before + 1 && id == NULL)
 		fprintf(run->ctl->err, "sluicectl: '%s' fits %zu conversations: give more digits\n",
 		    hash, run->n - before);

@@ -310,6 +310,8 @@ def test_the_only_target_rests(up, gate):
     a = g.ask(model="smart")
     assert (a.status, a.error["code"], up.count()) == (503, "model_resting", 3)
     assert 27 <= int(a.header("Retry-After")) <= 30
+    said = json.loads(g.ctl("explain", "--model", "smart", "--json").stdout)["refusal"]
+    assert said["code"] == "model_resting" and 25 <= said["retry_after_s"] <= 30
     assert g.ask(model="a").status == 200  # by its own name it is no target
 
 
@@ -319,6 +321,12 @@ def test_the_only_target_rests_and_has_a_fallback(up, gate):
     assert g.ask(model="smart").status == 200
     assert g.ask(model="smart").header("X-Sluice-Channel") == "ob"
     assert up.creds() == [K1, B1, B1]
+
+
+def test_channels_of_targets_are_told_apart_from_a_last_chance(gate):
+    g = gate(smart({}, {}))
+    text = g.ctl("explain", "--model", "smart").stdout
+    assert text.count("breaker closed: can serve\n") == 2 and "at the end" not in text
 
 
 def test_exhausted_and_open_targets_are_left_out(up, gate):
