@@ -254,24 +254,6 @@ context_store_append(const struct context_store *at, const struct form_turn *tur
 	return rc;
 }
 
-/* ---- the end ---- */
-
-static enum store_rc
-drop_in(struct txn *book, void *arg)
-{
-	const struct context_job *job = arg;
-
-	return talk_drop(book, job->key, &job->limits);
-}
-
-enum store_rc
-context_store_drop(const struct context_store *at, struct why *why)
-{
-	struct context_job job = job_of(at);
-
-	return failed(at->s, keeping_change(at->s, drop_in, &job, at->now), why);
-}
-
 bool
 context_store_sweep(struct serve *s, struct wall_ms now, unsigned most)
 {
