@@ -112,12 +112,14 @@ static void
 append(struct serve_job *j)
 {
 	struct context *c = &j->context;
-	struct context_store at = {j->s, j->rq.client, c->key.hash, clock_wall()};
+	struct context_store at = {
+	    j->s, j->rq.client, c->key.hash, clock_wall(), c->had.head.turns};
 	struct why why = {""};
 	enum store_rc rc = context_store_append(&at, c->fresh, c->nfresh, c->first, &why);
+	bool usual = rc == STORE_FULL || rc == STORE_NONE;
 
 	if (rc != STORE_OK)
-		not_kept(j, rc == STORE_FULL ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, why.text);
+		not_kept(j, usual ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, why.text);
 }
 
 /* The answer as a turn, behind what was sent. */

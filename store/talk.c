@@ -281,12 +281,14 @@ take(struct txn *book, const uint8_t *key, const struct talk_append *append,
 
 	if (rc == STORE_OK && is_past(&talk_out->row, limits)) {
 		rc = drop(book, talk_out, sum);
-		return rc == STORE_OK ? begin(book, key, append, sum, talk_out) : rc;
+		rc = rc == STORE_OK ? STORE_NONE : rc;
 	}
 	if (rc == STORE_NONE)
-		return begin(book, key, append, sum, talk_out);
+		return append->had == 0 ? begin(book, key, append, sum, talk_out) : STORE_NONE;
 	if (rc != STORE_OK)
 		return rc;
+	if (talk_out->row.head.turns != append->had)
+		return STORE_NONE;
 	shelf_sums_less(sum, talk_out->row.room);
 	return txn_del(book, row_key(talk_out->place));
 }
