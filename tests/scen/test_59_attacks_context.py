@@ -4,6 +4,9 @@ many small things.
 
 import json
 
+import pytest
+
+from lib.answers import chat_answer, chunk, plain, stream
 from lib.pool import K1
 from lib.wires import serve
 from test_47_context import CALL, ON, headers, lines, talk
@@ -49,3 +52,77 @@ def test_gone_meanwhile(up, gate):
         assert all(r["bytes"] > 60000 for r in rows), rows
     talk(g, "anew")
     assert lines(up.last.json()) == ["anew"]
+
+
+NAMELESS = {
+    "no id": {"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+    "an empty id": {
+        "tool_calls": [{"id": "", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    },
+    "a call of old": {"function_call": {"name": "f", "arguments": "{}"}},
+}
+
+
+@pytest.mark.parametrize("what", NAMELESS)
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "stream"])
+def test_calls_without_ids(up, gate, what, streamed):
+    """Nobody could send their results: kept, they would be the end of the conversation. A client of another API
+    gets ids, and answers by them.
+    """
+    g = gate(accounts=1, context=ON, allow=["not kept"])
+    said = {"role": "assistant", "content": None, **NAMELESS[what]}
+    if streamed:
+        pieces = [{**c, "index": i} for i, c in enumerate(said.get("tool_calls", []))]
+        delta = {**said, "tool_calls": pieces} if pieces else said
+        act = stream([chunk(delta), chunk({}, "tool_calls"), "[DONE]"])
+    else:
+        answer = chat_answer(finish="tool_calls")
+        answer["choices"][0]["message"] = said
+        act = plain(answer)
+    up.script(K1, act)
+    talk(g, "one", streamed=streamed)
+    talk(g, "two")
+    assert lines(up.last.json()) == ["two"] and "not kept" in g.log_text()
+    up.script(K1, act)
+    a = talk(g, "three", "messages", streamed=streamed, session="s2")
+    assert a.header("x-sluice-context") is None and g.log_text().count("not kept") == 1
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "stream"])
+def test_calls_of_run(up, gate, streamed):
+    """It has no place for results: what the host calls unasked is left out, what it says is kept."""
+    g = gate(accounts=1)
+
+    def run(text):
+        body = {"model": "m1", "input": text, "session_id": "s1", "stream": streamed}
+        a = g.send(body, path="/v1/run").finish()
+        assert a.status == 200, a.out
+
+    up.script(K1, serve("chat", "so", CALL), serve("chat", "", CALL))
+    run("one")
+    run("two")
+    run("three")
+    assert lines(up.last.json()) == ["one", "so", "two", "three"]
+
+
+def test_what_run_leaves_out(up, gate):
+    """It counts nowhere: not as the answer's limit, not instead of a default, not as the task."""
+    target = {"channel": "oa", "model": "m1", "context_window": 2000}
+    g = gate(
+        accounts=1,
+        models={"m1": {"targets": [target], "defaults": {"temperature": 0.5}, "tasks": ["code"]}},
+        routing={"tasks": {"code": "m1"}},
+    )
+
+    def run(**extra):
+        return g.send({"model": "m1", "input": "x", **extra}, path="/v1/run").finish()
+
+    a = run(max_tokens=10**9, temperature=2)
+    assert a.header("x-sluice-dropped") == "run.max_tokens,run.temperature"
+    assert (a.status, up.last.json()["temperature"]) == (200, 0.5)
+    assert "max_tokens" not in up.last.json()
+    run(metadata={"task_type": "code"})
+    assert g.logs()[-1]["task"] == ""
+    name = [("X-Session-Id", b"\xff\xfe")]
+    a = g.send({"model": "m1", "input": "x"}, path="/v1/run", headers=name).finish()
+    assert a.status == 400 and "UTF-8" in a.json()["error"]
