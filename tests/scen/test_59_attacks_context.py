@@ -126,3 +126,31 @@ def test_what_run_leaves_out(up, gate):
     name = [("X-Session-Id", b"\xff\xfe")]
     a = g.send({"model": "m1", "input": "x"}, path="/v1/run", headers=name).finish()
     assert a.status == 400 and "UTF-8" in a.json()["error"]
+
+
+@pytest.mark.parametrize("note", ["N" * 200_000, "word " * 3000], ids=["letters", "words"])
+def test_note_without_end(up, gate, note):
+    """A summary longer than asked for leads like a system text: it would be what does not fit, for as long as it is
+    kept. What is asked of a model with a small window is made to fit that.
+    """
+    models = {
+        "m1": {"targets": [{"channel": "oa", "model": "m1", "context_window": 3000}]},
+        "sum": {"targets": [{"channel": "oa", "model": "sum", "context_window": 2000}]},
+    }
+    context = {**ON, "trim": "summary", "summary_model": "sum"}
+    g = gate(accounts=1, workers=1, context=context, models=models)
+    asked = []
+
+    def act(x):
+        doc = x.request.json()
+        if doc["model"] == "sum":
+            asked.append(doc["messages"][-1]["content"])
+        return plain(chat_answer(note if doc["model"] == "sum" else "hi", usage=None))(x)
+
+    up.default(act)
+    for word in ("time", "people", "year", "way", "day", "man", "thing", "woman", "life"):
+        talk(g, " ".join([word] * 400))
+    led = [m["content"] for m in up.last.json()["messages"] if m["role"] == "system"]
+    assert len(led) == 1 and "characters left out" in led[0] and 500 < len(led[0]) < 6000
+    assert asked and max(len(text.split()) for text in asked) < 1500
+    assert "no summary" not in g.log_text()
