@@ -102,8 +102,8 @@ emit_target(struct emit *e, const struct conf *conf, const struct models_list_ta
 	emit_text(e, "channel", conf->channels[target->channel].name);
 	emit_text(e, "model", target->model);
 	emit_real(e, "weight", of_entry == NULL ? 1 : of_entry->weight, 4);
-	emit_known(e, "context_window", of_entry == NULL ? 0 : of_entry->context_window);
-	emit_known(e, "max_output", of_entry == NULL ? 0 : of_entry->max_output);
+	emit_known(e, "context_window", target->window);
+	emit_known(e, "max_output", target->max_output);
 	emit_price(e, target->price);
 	emit_tasks(e, of_entry == NULL ? NULL : &of_entry->tasks);
 	emit_bool(e, "serves", target->serves);
@@ -215,9 +215,8 @@ put_target(struct buf *out, const struct conf *conf, const char *name,
 	snprintf(line.weight, sizeof line.weight, "-");
 	if (of_entry != NULL)
 		snprintf(line.weight, sizeof line.weight, "%g", of_entry->weight);
-	say_number(
-	    line.window, sizeof line.window, of_entry == NULL ? 0 : of_entry->context_window);
-	say_number(line.output, sizeof line.output, of_entry == NULL ? 0 : of_entry->max_output);
+	say_number(line.window, sizeof line.window, target->window);
+	say_number(line.output, sizeof line.output, target->max_output);
 	snprintf(line.price, sizeof line.price, "-");
 	if (price != NULL)
 		snprintf(line.price, sizeof line.price, "%g / %g",
