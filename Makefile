@@ -166,7 +166,7 @@ check: setup-test ## install what is missing, build, run unit, scenario, configu
 unit-programs: $(UNIT) $(B)/sluice.tokens
 unit: $(UNIT) ## unit tests (cmocka)
 	prove -j2 -e 'sh tests/lib/tap.sh' $(UNIT)
-scen: all ## scenario tests: the real program against a scripted provider
+scen: all $(B)/sluice.tokens ## scenario tests: the real program against a scripted provider
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 6 $(SCEN) tests/scen
 e2e-short: all
 	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_00_short.py

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "convert_error.h"
 #include "explain.h"
-#include "serve_aim.h"
+#include "serve_size.h"
 
 #define FAULT_MAX (1024 * 1024)
 #define EXPLAIN_MAX (64 * 1024 * 1024)
@@ -173,7 +173,7 @@ answer_explain(struct serve_job *j)
 	    .slot = j->s->slot,
 	    .arena = j->s->arena,
 	    .now = clock_wall(),
-	    .size = serve_aim_size(j),
+	    .size = serve_size(j),
 	    .model = j->rq.model,
 	    .task = j->task,
 	    .client = j->rq.client,

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#define SESSION_MAX 512 /* bytes of a conversation's name */
 #define LOOK_MS 20
 #define LOOK_MAX_MS 100
 #define REFUSE_MS 50 /* a client may have seen an error before its request let go */
@@ -45,8 +44,9 @@ read_headers(struct serve_job *j)
 	session = text_trim(session);
 	if (session.n == 0)
 		return refuse(j, "X-Context wants an X-Session-Id: the conversation's name");
-	if (session.n > SESSION_MAX)
-		return refuse(j, "X-Session-Id has more than 512 bytes");
+	if (session.n > SESSION_NAME_MAX)
+		return refuse(j, arena_print(j->s->arena, "X-Session-Id has more than %d bytes",
+		                     SESSION_NAME_MAX));
 	j->context.wish = session;
 	return true;
 }

@@ -18,7 +18,8 @@ struct place {
 };
 
 struct ratio_look {
-	uint16_t channel;
+	const struct pool *pool;
+	size_t channel;
 	struct span model;
 	uint32_t ppm;
 };
@@ -28,8 +29,7 @@ read_ratio(struct txn *txn, void *arg)
 {
 	struct ratio_look *look = arg;
 	struct target_row row;
-	enum store_rc rc =
-	    target_get(txn, look->channel, (struct env_bytes){look->model.p, look->model.n}, &row);
+	enum store_rc rc = pool_target(txn, look->pool, look->channel, look->model, &row);
 
 	look->ppm = (uint32_t)target_correct(&row, TARGET_RATIO_ONE);
 	return rc == STORE_NONE ? STORE_OK : rc;
@@ -40,28 +40,14 @@ place_of(struct serve_job *j)
 {
 	const struct plan *plan = &j->walk.plan;
 	struct conf_target known = plan_target(plan);
-	struct ratio_look look = {
-	    j->s->pool->channels[plan->channel].number, plan->model, TARGET_RATIO_ONE};
+	struct ratio_look look = {j->s->pool, plan->channel, plan->model, TARGET_RATIO_ONE};
 
 	if (env_view(j->s->env, read_ratio, &look) != STORE_OK)
 		look.ppm = TARGET_RATIO_ONE;
 	return (struct place){known.context_window, known.max_output, look.ppm};
 }
 
-/* The client's own limit on the answer; -1 = it gave none. */
-static int64_t
-limit_of(const struct dialect_request *read)
-{
-	int64_t most = -1;
-
-	if (!scan_i64(&read->max_completion_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&read->max_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&read->max_output_tokens, 0, INT32_MAX, &most))
-		most = -1;
-	return most;
-}
-
-/* What is left free for the answer. */
+/* What is left free for the answer; `limit` is the client's own, -1 = none. */
 static int64_t
 reserve(const struct place *place, int64_t limit)
 {
@@ -83,7 +69,7 @@ budget_of(const struct serve_job *j, const struct place *place)
 	int64_t most = conf->context.max_tokens, fits;
 
 	if (place->window > 0) {
-		fits = place->window - reserve(place, limit_of(&j->rq.read)) -
+		fits = place->window - reserve(place, dialect_answer_limit(&j->rq.read)) -
 		       (int64_t)((double)place->window * conf->context.margin);
 		if (fits < 1)
 			fits = 1;

@@ -7,8 +7,6 @@
 #include "dialect/form_pack.h"
 #include "recall_store.h"
 
-#include <stdio.h>
-
 #define NOTE_TOKENS 800
 #define NOTE_SHARE 8 /* of what fits, at most */
 #define STEPS 4      /* of a window, from note to note */
@@ -38,15 +36,9 @@ struct work {
 	struct cut *cuts;
 	size_t ncuts;
 	int64_t *before; /* tokens of turns before each cut */
-	int64_t total, frame;
+	int64_t total;
 	struct buf *packed;
 };
-
-static bool
-is_leading(const struct form_turn *turn)
-{
-	return turn->role == FORM_SYSTEM || turn->role == FORM_DEVELOPER;
-}
 
 /* Behind each multiple of a step, where the next round begins. The newest round is never cut off. */
 static void
@@ -54,21 +46,18 @@ find_cuts(struct work *w)
 {
 	const struct form *form = w->note->from;
 	int64_t step = w->note->window / STEPS, sum = 0, next = step;
-	bool answered = true;
+	bool *begins = arena_alloc(w->j->s->arena, form->nturns + 1);
 
+	trim_rounds(form, begins);
 	w->cuts = arena_alloc(w->j->s->arena, (form->nturns + 1) * sizeof *w->cuts);
 	w->before = arena_alloc(w->j->s->arena, (form->nturns + 1) * sizeof *w->before);
 	for (size_t i = w->lead; i < form->nturns; i++) {
-		const struct form_turn *turn = &form->turns[i];
-
-		if (turn->role == FORM_USER && answered && sum >= next && step > 0) {
+		if (begins[i] && sum >= next && step > 0) {
 			w->cuts[w->ncuts] = (struct cut){.at = i};
 			w->before[w->ncuts++] = sum;
 			next = sum - sum % step + step;
 		}
-		/* what a user says to results is no new round */
-		answered = turn->role != FORM_TOOL && (answered || turn->role == FORM_ASSISTANT);
-		sum += tokens_turn(w->note->model, turn);
+		sum += tokens_turn(w->note->model, &form->turns[i]);
 	}
 	w->total += sum;
 }
@@ -79,8 +68,9 @@ count(struct work *w)
 	const struct form *form = w->note->from;
 
 	w->total = tokens_frame(w->note->model, form);
-	for (; w->lead < form->nturns && is_leading(&form->turns[w->lead]); w->lead++)
-		w->total += tokens_turn(w->note->model, &form->turns[w->lead]);
+	w->lead = form_leading(form);
+	for (size_t i = 0; i < w->lead; i++)
+		w->total += tokens_turn(w->note->model, &form->turns[i]);
 	find_cuts(w);
 }
 
@@ -130,14 +120,12 @@ pack(struct work *w, size_t last)
 static struct recall_store
 store_at(const struct work *w, size_t cut)
 {
-	struct buf *name = arena_buf(w->j->s->arena, 128);
-	unsigned char digest[DIGEST_BYTES];
+	char hex[2 * DIGEST_BYTES];
+	const struct span name[] = {SPAN("note_"), {hex, sizeof hex}};
 
-	digest_sha256((struct span){w->packed->p, w->cuts[cut].packed}, digest);
-	buf_z(name, "note_");
-	for (size_t i = 0; i < sizeof digest; i++)
-		buf_print(name, "%02x", digest[i]);
-	return (struct recall_store){w->j->s, w->j->rq.client, buf_text(name), clock_wall()};
+	digest_hex((struct span){w->packed->p, w->cuts[cut].packed}, sizeof hex, hex);
+	return (struct recall_store){w->j->s, w->j->rq.client,
+	    text_span(arena_join(w->j->s->arena, name, NELEM(name))), clock_wall()};
 }
 
 static bool

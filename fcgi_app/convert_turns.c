@@ -222,19 +222,16 @@ static enum err
 say_leading(struct turns *t, size_t *at)
 {
 	const struct form *say = t->c->say;
-	size_t k = 0;
 
 	if (t->c->rq->endpoint->wire != FORM_MESSAGES)
 		return ERR_OK;
-	for (; k < say->nturns &&
-	       (say->turns[k].role == FORM_SYSTEM || say->turns[k].role == FORM_DEVELOPER);
-	     k++) {
+	*at = form_leading(say);
+	for (size_t k = 0; k < *at; k++) {
 		if (say->turns[k].at == FORM_AT_KEPT)
 			wait_turn(t, &say->turns[k], 0, say->turns[k].nparts);
 		else if (say_sent(t, &say->turns[k]) != ERR_OK)
 			return ERR_BAD_INPUT;
 	}
-	*at = k;
 	return flush(t);
 }
 

@@ -23,7 +23,7 @@
 #define ELECT_RATE_ONE 1000000
 #define ELECT_COST_ONE 1000000000LL /* of a cost: one unit of money */
 
-/* Why a target is out. Behind ELECT_OPEN: for good, as far as this request is concerned. */
+/* Why a target is out. Behind ELECT_OPEN it is not asked at all. */
 enum elect_out {
 	ELECT_IN,
 	ELECT_FULL,      /* every account that could be used is busy */
@@ -39,10 +39,10 @@ enum elect_out {
 
 /* For people: "its window is too small". NULL for ELECT_IN. */
 const char *elect_out_text(enum elect_out out);
-/* "weighted-random", ...: of enum conf_routing. */
-const char *elect_strategy_name(int strategy);
 /* It may be asked when no better one is left. */
 bool elect_is_spare(enum elect_out out);
+/* It stays out of this request, whatever the store says next. */
+bool elect_is_final(enum elect_out out);
 
 struct elect_candidate {
 	enum elect_out out;

@@ -346,23 +346,14 @@ put_channels(struct job *job)
 }
 
 static void
-put_or_null(struct emit *e, const char *key, struct span text)
-{
-	if (text.n == 0)
-		emit_null(e, key);
-	else
-		emit_text(e, key, text);
-}
-
-static void
 put_head(struct job *job)
 {
 	const struct explain *x = job->x;
 	struct emit *e = &job->emit;
 
 	emit_text(e, "model", x->model);
-	put_or_null(e, "client", x->client);
-	put_or_null(e, "realm", job->walk->wish.realm);
+	emit_some(e, "client", x->client);
+	emit_some(e, "realm", job->walk->wish.realm);
 	emit_z(e, "session", x->session == NULL || x->session[0] == '\0' ? NULL : x->session);
 	emit_time(e, "now", x->now);
 	emit_bool(e, "degraded", x->degraded);

@@ -207,6 +207,24 @@ pool_has(const struct pool *pool, size_t channel, size_t account)
 	return pool->channels[channel].numbers[account] != UINT32_MAX;
 }
 
+struct target_policy
+pool_target_policy(const struct conf *conf)
+{
+	return (struct target_policy){
+	    .window_ms = conf->routing.window_ms,
+	    .fail_after = (uint32_t)conf->routing.model_fail_after,
+	    .cooldown_ms = conf->routing.model_cooldown_ms,
+	};
+}
+
+enum store_rc
+pool_target(struct txn *txn, const struct pool *pool, size_t channel, struct span model,
+    struct target_row *row_out)
+{
+	return target_get(
+	    txn, pool->channels[channel].number, (struct env_bytes){model.p, model.n}, row_out);
+}
+
 uint32_t
 pool_day(const struct conf_channel *channel, struct wall_ms now)
 {

@@ -3,15 +3,13 @@
 #include "answer.h"
 #include "base/clock.h"
 #include "base/emit.h"
+#include "base/nonce.h"
 #include "recall_store.h"
 #include "serve_job.h"
 
 #include "store/sticky.h"
 
-#include <stdio.h>
-#include <sys/random.h>
-
-#define ID_BYTES 24
+#define ID_DIGITS 48
 
 static bool
 is_responses(const struct request *rq)
@@ -28,21 +26,6 @@ wants_keeping(struct span body)
 
 	return scan_pick(body, paths, v, NELEM(paths), NULL) == ERR_OK && v[0].type != SCAN_FALSE &&
 	       v[1].type != SCAN_TRUE;
-}
-
-/* Not from the request's id, which the client may choose: it would overwrite its own responses. */
-static struct span
-fresh_id(struct serve_job *j)
-{
-	unsigned char bytes[ID_BYTES];
-	struct buf *out = arena_buf(j->s->arena, 64);
-
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		die("no random bytes");
-	buf_z(out, "resp_");
-	for (size_t i = 0; i < sizeof bytes; i++)
-		buf_print(out, "%02x", bytes[i]);
-	return buf_text(out);
 }
 
 static bool
@@ -159,7 +142,8 @@ recall_begin(struct serve_job *j)
 		return true;
 	r->written = j->rq.read;
 	r->keeps = wants_keeping(j->rq.read.body) && !j->explain;
-	j->convert.response_id = fresh_id(j);
+	/* not from the request's id, which the client may choose: it would overwrite its own responses */
+	j->convert.response_id = nonce_name(j->s->arena, "resp_", ID_DIGITS);
 	j->convert.store = r->keeps;
 	if (previous->type == SCAN_ABSENT || previous->type == SCAN_NULL)
 		return true;

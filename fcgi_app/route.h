@@ -5,7 +5,7 @@
  * By task    the model "auto", where `models` has no entry of that name but tasks are spoken of: what routing.tasks has
  *            for the task, else for "default", else the targets of all entries that list the task, else of those that list
  *            none
- * Names      of tasks match loosely: "code-generation" is "code" (task.h); case, '-' and '_' do not matter
+ * Names      of tasks match loosely: "code-generation" is "code" (task.h)
  * Memory     lists in the arena; names borrow from the configuration and the request
  * Source     SPEC.md section 12
  */
@@ -17,8 +17,6 @@
 #define ROUTE_WIRE(wire) (1U << (wire)) /* of enum provider_wire: who can serve a request */
 #define ROUTE_WIRES_ALL \
 	(ROUTE_WIRE(WIRE_CHAT) | ROUTE_WIRE(WIRE_MESSAGES) | ROUTE_WIRE(WIRE_RESPONSES))
-
-#define ROUTE_AUTO "auto"
 
 /* A model on a channel. */
 struct route {

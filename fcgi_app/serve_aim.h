@@ -22,7 +22,4 @@ bool serve_aim_next(struct serve_job *j);
 /* Before a pick: what the breakers say. */
 void serve_aim_look(struct serve_job *j);
 
-/* How large it is for each target. */
-struct walk_size serve_aim_size(struct serve_job *j);
-
 #endif

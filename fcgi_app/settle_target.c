@@ -1,7 +1,5 @@
 #include "settle_job.h"
 
-#include "store/target.h"
-
 #include <string.h>
 
 static uint64_t
@@ -51,12 +49,10 @@ target_event(struct settle_job *job, const struct target_change *change)
 enum store_rc
 settle_target(struct txn *txn, struct settle_job *job)
 {
-	const struct conf *conf = job->pool->conf;
 	enum verdict verdict = job->outcome->finding->verdict;
 	struct env_bytes model = {job->outcome->model, strlen(job->outcome->model)};
 	struct target_outcome outcome = outcome_of(job);
-	struct target_policy policy = {conf->routing.window_ms,
-	    (uint32_t)conf->routing.model_fail_after, conf->routing.model_cooldown_ms};
+	struct target_policy policy = pool_target_policy(job->pool->conf);
 	struct target_change change;
 	enum store_rc rc;
 

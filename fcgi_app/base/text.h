@@ -55,4 +55,7 @@ size_t text_distance(struct span a, struct span b, size_t limit);
 
 char text_lower(char c);
 
+/* The first `digits` hex digits of some bytes, in lower case; not terminated. */
+void text_hex(const void *bytes, size_t digits, char *dst);
+
 #endif

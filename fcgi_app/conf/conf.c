@@ -132,6 +132,37 @@ conf_is_limit(struct span field)
 	       text_is(field, "max_output_tokens");
 }
 
+int
+conf_strategy(const struct conf *conf, const struct conf_model *model)
+{
+	return model != NULL && model->strategy >= 0 ? model->strategy
+	                                             : conf->routing.default_strategy;
+}
+
+bool
+conf_has_tasks(const struct conf_model *model)
+{
+	for (size_t i = 0; i < model->ntargets; i++)
+		if (model->targets[i].tasks.n > 0)
+			return true;
+	return false;
+}
+
+bool
+conf_speaks_of_tasks(const struct conf *conf)
+{
+	for (size_t i = 0; i < conf->nmodels; i++)
+		if (conf_has_tasks(&conf->models[i]))
+			return true;
+	return conf->routing.ntasks > 0;
+}
+
+bool
+conf_is_name(struct span pattern)
+{
+	return text_find(pattern, SPAN("*")) == pattern.n;
+}
+
 bool
 conf_serves(const struct conf_strings *patterns, struct span model)
 {

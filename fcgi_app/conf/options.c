@@ -27,14 +27,14 @@ static const char *const on_trouble[] = {"detour", "unbind", NULL};
 static const char *const probe_failures[] = {"count", "disable", NULL};
 static const char *const trims[] = {"rounds", "dynamic", "summary", NULL};
 static const char *const conflicts[] = {"wait", "refuse", NULL};
-static const char *const routings[] = {
+const char *const options_routings[] = {
     "weighted-random", "performance", "cost-first", "task", "mixed", NULL};
 static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_formats[] = {"json", "text", NULL};
 /* in the order of the bits of enum conf_trigger */
 static const char *const triggers[] = {
     "pool_exhausted", "error_rate", "latency", "consecutive_fail", NULL};
-static const char *const wires[] = {"chat", "messages", "responses", NULL};
+const char *const options_wires[] = {"chat", "messages", "responses", NULL};
 static const char *const methods[] = {"GET", "POST", NULL};
 static const char *const max_tokens_names[] = {"", "max_tokens", "max_completion_tokens", NULL};
 /* the kinds of SPEC.md section 6 */
@@ -257,10 +257,10 @@ const struct option options_table[] = {
     {"context.system_prompt", OPTION_TEXT, GLOBAL(context.system_prompt), .standard = "\"\"",
         .help = "put first when a conversation has no system message"},
     {"routing.default", OPTION_CHOICE, GLOBAL(routing.default_strategy),
-        .standard = "\"weighted-random\"", .choices = routings,
+        .standard = "\"weighted-random\"", .choices = options_routings,
         .help = "how a target is chosen where the model does not say"},
     {"routing.fallback", OPTION_CHOICE, GLOBAL(routing.fallback), .standard = "\"cost-first\"",
-        .choices = routings, .help = "how the next target is chosen after a failure"},
+        .choices = options_routings, .help = "how the next target is chosen after a failure"},
     {"routing.min_success_rate", OPTION_REAL, GLOBAL(routing.min_success_rate), .min = 0, .max = 1,
         .standard = "0.95", .help = "performance: targets below this rate are left out"},
     {"routing.window", OPTION_DURATION, GLOBAL(routing.window_ms), .min = 1, .max = DAY_MS,
@@ -313,7 +313,7 @@ static const struct option channel_rows[] = {
     {"base_url", OPTION_TEXT, CHANNEL(base_url), .sample = "\"https://llm.example/v1\"",
         .help =
             "what paths such as /chat/completions are added to; needed for openai-compatible and azure"},
-    {"wire", OPTION_CHOICE, CHANNEL(wire), .sample = "\"chat\"", .choices = wires,
+    {"wire", OPTION_CHOICE, CHANNEL(wire), .sample = "\"chat\"", .choices = options_wires,
         .help = "what base_url speaks; given by the provider unless set"},
     {"models", OPTION_TEXTS, CHANNEL(models), .standard = "[]",
         .help = "patterns of the models it serves, with *; none = any"},
@@ -418,7 +418,7 @@ static const struct option model_rows[] = {
     {"defaults", OPTION_OTHER, .standard = "{}",
         .help = "fields put into a request that lacks them"},
     {"strategy", OPTION_CHOICE, MODEL(strategy), .sample = "\"weighted-random\"",
-        .choices = routings, .help = "how a target is chosen; absent = routing.default"},
+        .choices = options_routings, .help = "how a target is chosen; absent = routing.default"},
     {"realm", OPTION_TEXT, MODEL(realm), .standard = "\"\"",
         .help = "realm that its requests are confined to"},
 };

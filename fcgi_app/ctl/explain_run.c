@@ -384,7 +384,7 @@ explain_run(struct ctl *ctl, int argc, char **argv)
 	if (!args_only(ctl, argc, argv, options, NELEM(options)))
 		return CTL_USAGE;
 	if (q.model == NULL && q.task != NULL)
-		q.model = ROUTE_AUTO;
+		q.model = CONF_AUTO;
 	if (q.model == NULL) {
 		fprintf(ctl->err, "sluicectl: explain wants --model; see --help\n");
 		return CTL_USAGE;

@@ -1,6 +1,5 @@
 #include "ctl/models_list.h"
 
-#include "charge.h"
 #include "conf/known.h"
 #include "route.h"
 
@@ -10,13 +9,6 @@ struct gather {
 	size_t channel;
 	size_t known; /* models before: of the configuration */
 };
-
-static struct target_policy
-policy_of(const struct conf *conf)
-{
-	return (struct target_policy){conf->routing.window_ms,
-	    (uint32_t)conf->routing.model_fail_after, conf->routing.model_cooldown_ms};
-}
 
 static const char *
 why_not(enum pick_result result)
@@ -62,10 +54,8 @@ look_at(const struct models_list_job *job, struct txn *txn, const struct models_
     struct models_list_target *target)
 {
 	const struct attach *a = job->attach;
-	struct target_policy policy = policy_of(a->conf);
-	struct env_bytes name = {target->model.p, target->model.n};
-	enum store_rc rc =
-	    target_get(txn, a->pool->channels[target->channel].number, name, &target->row);
+	struct target_policy policy = pool_target_policy(a->conf);
+	enum store_rc rc = pool_target(txn, a->pool, target->channel, target->model, &target->row);
 
 	if (rc == STORE_OK || rc == STORE_NONE)
 		rc = ask_accounts(job, txn, model, target);
@@ -131,7 +121,7 @@ add_entry(struct models_list_job *job, const struct conf_model *conf)
 		    .conf = &conf->targets[t],
 		    .window = conf->targets[t].context_window,
 		    .max_output = conf->targets[t].max_output,
-		    .price = charge_price(
+		    .price = known_price(
 		        job->attach->conf, conf->targets[t].channel, conf->targets[t].model),
 		};
 }
@@ -149,7 +139,7 @@ add_name(
 	    .model = name,
 	    .window = known.context_window,
 	    .max_output = known.max_output,
-	    .price = charge_price(job->attach->conf, channel, name),
+	    .price = known_price(job->attach->conf, channel, name),
 	};
 }
 
@@ -180,7 +170,7 @@ add_literals(struct models_list_job *job, const struct conf_channel *channel)
 		struct span name = channel->models.at[i];
 		struct route route;
 
-		if (text_find(name, SPAN("*")) != name.n || has_name(&job->list, name) ||
+		if (!conf_is_name(name) || has_name(&job->list, name) ||
 		    !route_find(job->attach->conf, name, ROUTE_WIRES_ALL, &route))
 			continue;
 		add_name(job, name, MODELS_LIST_CHANNEL, route.channel);

@@ -127,4 +127,8 @@ struct flow_wire {
 };
 extern const struct flow_wire flow_wires[FORM_CLIENT_WIRES];
 
+/* A client's body as a form in the arena; NULL: it cannot be read, and `why` says so. */
+struct form *flow_read(
+    struct arena *arena, enum form_wire wire, struct span body, struct why *why) MUST_CHECK;
+
 #endif

@@ -258,6 +258,10 @@ struct span form_place(const struct form *form, const struct form_part *part, en
 /* The client's list: "messages", "input". */
 const char *form_place_list(const struct form *form);
 
+/* Is it a text of the system's or the developer's? How many of these lead. */
+bool form_is_system(const struct form_turn *turn);
+size_t form_leading(const struct form *form);
+
 /* For readers: lists that grow in the arena. A part stands where its turn does, and in no list. */
 struct form_part *form_add_part(struct arena *arena, struct form_turn *turn, enum form_kind kind);
 struct form_turn *form_add_turn(

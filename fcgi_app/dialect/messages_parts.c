@@ -287,12 +287,6 @@ write_results(
 	return err;
 }
 
-static bool
-is_system(const struct form_turn *turn)
-{
-	return turn->role == FORM_SYSTEM || turn->role == FORM_DEVELOPER;
-}
-
 static enum err
 check_system(struct messages_writer *w, const struct form_turn *turn)
 {
@@ -328,7 +322,7 @@ write_turn(struct messages_writer *w, const struct form_turn *turn)
 {
 	enum err err = ERR_OK;
 
-	if (is_system(turn))
+	if (form_is_system(turn))
 		return write_late_system(w, turn);
 	if (turn->name.n > 0)
 		messages_writer_drop(w, "messages.name");
@@ -381,10 +375,8 @@ ask_for_json(struct messages_writer *w)
 static size_t
 count_leading(const struct messages_writer *w)
 {
-	size_t n = 0;
+	size_t n = form_leading(w->form);
 
-	while (n < w->form->nturns && is_system(&w->form->turns[n]))
-		n++;
 	return w->target->piece && n < w->form->nturns ? 0 : n;
 }
 

@@ -15,6 +15,7 @@
 #define PICTURE 1000 /* of unknown size */
 #define PAGE 2000
 #define PAGE_BYTES 50000 /* of base64: a guess, as the pages are not looked for */
+#define MEMO_FROM 16384  /* bytes of a text, from which on a memo is worth its memory */
 #define SOUND_BYTES 2000 /* of base64 a token, at 128 kbit/s */
 
 struct tokens {
@@ -49,6 +50,7 @@ tokens_close(struct tokens **tokens)
 		return;
 	vocab_close(&(*tokens)->vocab);
 	split_free(&(*tokens)->split);
+	free((*tokens)->room.memo);
 	free(*tokens);
 	*tokens = NULL;
 }
@@ -66,6 +68,8 @@ count_valid(struct tokens *tokens, enum vocab_encoding encoding, struct span tex
 	struct span piece;
 	int64_t n = 0;
 
+	if (tokens->room.memo == NULL && text.n >= MEMO_FROM)
+		tokens->room.memo = calloc(1, sizeof *tokens->room.memo); /* or none */
 	split_begin(tokens->split, encoding, text);
 	while (split_next(tokens->split, &piece))
 		n += (int64_t)bpe_count(table, piece, &tokens->room, NULL);
@@ -210,7 +214,7 @@ add_part(struct count *c, const struct form_part *part)
 static int64_t
 total(const struct count *c)
 {
-	return c->tokens + (c->text * c->model->by.percent + 9999) / 10000;
+	return c->tokens + (c->text * c->model->by.percent + 5000) / 10000;
 }
 
 int64_t

@@ -125,7 +125,6 @@ static const struct {
     {"long arguments (CTX-02)", "u c10000 r", TRIM_DYNAMIC, 0, "0", 10000, NULL},
     {"... of older ones", "u c10000 r a u", TRIM_DYNAMIC, 0, "0 3 4", 0, "0 3 4"},
     {"no user: answers", "s a9 a9 a9", TRIM_DYNAMIC, 0, "0 3", 0, "0 3"},
-    {"summary goes the same way", "s u a u c r a u", TRIM_SUMMARY, 0, "0 6 7", 0, "0 7"},
     {"nothing may be sent", "u", TRIM_DYNAMIC, 0, "0", -1000, NULL},
 };
 
@@ -320,29 +319,6 @@ test_empty(void **state)
 	arena_free(&arena);
 }
 
-/* What went, for who writes a summary of it, and where that goes. */
-static void
-test_summary(void **state)
-{
-	struct arena *arena = arena_new(64 * MB);
-	struct tokens_model model = model_of();
-	struct form form = letters_form(arena, "s d u c r a u a u");
-	struct trim_policy policy = {.way = TRIM_SUMMARY, .budget = cost_of(&form, "0 1 6 7 8")};
-	struct why why;
-	struct trim trim;
-
-	(void)state;
-	assert_int_equal(trim_form(arena, &form, &model, &policy, &trim, &why), ERR_OK);
-	assert_string_equal(kept_of(arena, &form, &trim.form), "0 1 6 7 8");
-	form.turns = trim.gone;
-	form.nturns = trim.ngone;
-	assert_int_equal(trim.ngone, 4);
-	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(trim.gone[i].at, 2 + i);
-	assert_int_equal(trim.note_at, 2);
-	arena_free(&arena);
-}
-
 /* ---- many turns ---- */
 
 static double
@@ -387,7 +363,7 @@ test_many(void **state)
 	check_many(33000, "ucr", TRIM_DYNAMIC);
 	check_many(100000, "u", TRIM_ROUNDS);
 	check_many(100000, "a", TRIM_DYNAMIC);
-	check_many(50000, "cr", TRIM_SUMMARY);
+	check_many(50000, "cr", TRIM_DYNAMIC);
 	check_many(500, "ucra", TRIM_DYNAMIC);
 }
 
@@ -402,7 +378,6 @@ main(void)
 	    cmocka_unit_test(test_uneven),
 	    cmocka_unit_test(test_least),
 	    cmocka_unit_test(test_empty),
-	    cmocka_unit_test(test_summary),
 	    cmocka_unit_test(test_many),
 	};
 
