@@ -7,6 +7,7 @@
  * /tmp, where it waits for the disk.
  */
 #include "base/clock.h"
+#include "bench/measure.h"
 #include "context_join.h"
 #include "lib/conf_text.h"
 #include "store/book.h"
@@ -25,30 +26,6 @@ struct bench {
 	struct serve s;
 	uint8_t key[TALK_KEY_BYTES];
 };
-
-static double
-micros(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int
-by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double
-median(double *values, size_t n)
-{
-	qsort(values, n, sizeof *values, by_size);
-	return values[n / 2];
-}
 
 static void
 append(struct bench *b, size_t nturns)
@@ -97,12 +74,12 @@ appending(struct bench *b, clockid_t clock)
 	double us[TIMES];
 
 	for (unsigned i = 0; i < TIMES; i++) {
-		double begun = micros(clock);
+		double begun = measure_us(clock);
 
 		append(b, 2);
-		us[i] = micros(clock) - begun;
+		us[i] = measure_us(clock) - begun;
 	}
-	return median(us, TIMES);
+	return measure_median(us, TIMES);
 }
 
 static double
@@ -111,13 +88,13 @@ reading(struct bench *b, size_t nturns)
 	double us[TIMES];
 
 	for (unsigned i = 0; i < TIMES; i++) {
-		double begun = micros(CLOCK_PROCESS_CPUTIME_ID);
+		double begun = measure_us(CLOCK_PROCESS_CPUTIME_ID);
 
 		if (get(b) != nturns)
 			die("not %zu turns", nturns);
-		us[i] = micros(CLOCK_PROCESS_CPUTIME_ID) - begun;
+		us[i] = measure_us(CLOCK_PROCESS_CPUTIME_ID) - begun;
 	}
-	return median(us, TIMES);
+	return measure_median(us, TIMES);
 }
 
 /* A chat request that goes on with it; microseconds from the stored turns to the body. */
@@ -139,13 +116,13 @@ say(struct bench *b, enum provider_wire wire)
 	    context_store_get(&at, b->s.arena, &j.context.had, &why) != STORE_OK)
 		die("say: %s", why.text);
 	convert_begin(&j.convert, b->s.arena, &j.rq, 0);
-	begun = micros(CLOCK_PROCESS_CPUTIME_ID);
+	begun = measure_us(CLOCK_PROCESS_CPUTIME_ID);
 	if (context_join(&j, &why) != ERR_OK)
 		die("join: %s", why.text);
 	j.convert.say = &j.context.whole;
 	if (convert_aim(&j.convert, &target, &why) != ERR_OK)
 		die("aim: %s", why.text);
-	begun = micros(CLOCK_PROCESS_CPUTIME_ID) - begun;
+	begun = measure_us(CLOCK_PROCESS_CPUTIME_ID) - begun;
 	arena_reset(b->s.arena);
 	return begun;
 }
@@ -157,7 +134,7 @@ saying(struct bench *b, enum provider_wire wire)
 
 	for (unsigned i = 0; i < TIMES; i++)
 		us[i] = say(b, wire);
-	return median(us, TIMES);
+	return measure_median(us, TIMES);
 }
 
 static double
@@ -166,12 +143,12 @@ holding(struct bench *b)
 	double us[TIMES];
 
 	for (unsigned i = 0; i < TIMES; i++) {
-		double begun = micros(CLOCK_PROCESS_CPUTIME_ID);
+		double begun = measure_us(CLOCK_PROCESS_CPUTIME_ID);
 
 		hold(b);
-		us[i] = micros(CLOCK_PROCESS_CPUTIME_ID) - begun;
+		us[i] = measure_us(CLOCK_PROCESS_CPUTIME_ID) - begun;
 	}
-	return median(us, TIMES);
+	return measure_median(us, TIMES);
 }
 
 static bool
