@@ -185,8 +185,7 @@ write_note(const struct work *w, size_t cut, struct span *text_out)
 	}
 	*text_out = answer.text;
 	if (recall_store_put(&at, answer.text) != STORE_OK)
-		log_fields(s->log, LOG_LEVEL_WARN, clock_wall(), "a summary was not kept",
-		    LOG_TEXT("id", w->j->rq.id), LOG_Z("why", env_error(s->env)));
+		serve_job_log(w->j, LOG_LEVEL_WARN, "a summary was not kept", env_error(s->env));
 	return true;
 }
 

@@ -145,8 +145,7 @@ keep(struct memory *m, struct span name, int64_t ttl_ms)
 	m->ttl_ms = ttl_ms;
 	m->now = clock_wall();
 	if (env_update(s->env, put_in, m) != STORE_OK)
-		log_fields(s->log, LOG_LEVEL_WARN, m->now, "a task was not kept",
-		    LOG_TEXT("id", m->j->rq.id), LOG_Z("why", env_error(s->env)));
+		serve_job_log(m->j, LOG_LEVEL_WARN, "a task was not kept", env_error(s->env));
 }
 
 /* False: it must be asked. */
