@@ -283,12 +283,14 @@ take(struct txn *book, struct appending *a)
 
 	if (rc == STORE_OK && is_past(&a->talk.row, a->limits)) {
 		rc = drop(book, &a->talk, &a->sum);
-		return rc == STORE_OK ? begin(book, a) : rc;
+		rc = rc == STORE_OK ? STORE_NONE : rc;
 	}
 	if (rc == STORE_NONE)
-		return begin(book, a);
+		return a->append->had == 0 ? begin(book, a) : STORE_NONE;
 	if (rc != STORE_OK)
 		return rc;
+	if (a->talk.row.head.turns != a->append->had)
+		return STORE_NONE;
 	shelf_sums_less(&a->sum, a->talk.row.room);
 	return txn_del(book, row_key(a->talk.place));
 }

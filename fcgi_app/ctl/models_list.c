@@ -120,6 +120,8 @@ add_entry(struct models_list_job *job, const struct conf_model *conf)
 		    .channel = conf->targets[t].channel,
 		    .model = conf->targets[t].model,
 		    .conf = &conf->targets[t],
+		    .window = conf->targets[t].context_window,
+		    .max_output = conf->targets[t].max_output,
 		    .price = known_price(
 		        job->attach->conf, conf->targets[t].channel, conf->targets[t].model),
 		};
@@ -130,11 +132,14 @@ static void
 add_name(
     struct models_list_job *job, struct span name, enum models_list_source source, size_t channel)
 {
+	const struct conf_target known = known_target(job->attach->conf, NULL, channel, name);
 	struct models_list_model *model = add(job, name, source, 1);
 
 	model->targets[0] = (struct models_list_target){
 	    .channel = channel,
 	    .model = name,
+	    .window = known.context_window,
+	    .max_output = known.max_output,
 	    .price = known_price(job->attach->conf, channel, name),
 	};
 }

@@ -40,7 +40,7 @@ at(char letter, int64_t at_ms)
 	uint8_t *key = keys[(unsigned char)letter];
 
 	key[0] = (uint8_t)letter;
-	return (struct context_store){&s, SPAN("joe"), key, {NOW + at_ms}};
+	return (struct context_store){&s, SPAN("joe"), key, {NOW + at_ms}, 0};
 }
 
 static struct form_turn
@@ -61,17 +61,6 @@ long_text(size_t n)
 	return (struct span){text, n};
 }
 
-/* A question of `n` bytes, and an answer. */
-static enum store_rc
-ask(struct context_store where, size_t n, enum talk_first first)
-{
-	struct form_turn turns[] = {
-	    turn(FORM_USER, long_text(n)), turn(FORM_ASSISTANT, SPAN("so"))};
-
-	why.text[0] = '\0';
-	return context_store_append(&where, turns, 2, first, &why);
-}
-
 static size_t
 turns_of(struct context_store where)
 {
@@ -84,6 +73,18 @@ turns_of(struct context_store where)
 		fail_msg("%d: %s", rc, why.text);
 	assert_int_equal(turns.head.turns, turns.n);
 	return turns.n;
+}
+
+/* A question of `n` bytes, and an answer. */
+static enum store_rc
+ask(struct context_store where, size_t n, enum talk_first first)
+{
+	struct form_turn turns[] = {
+	    turn(FORM_USER, long_text(n)), turn(FORM_ASSISTANT, SPAN("so"))};
+
+	where.had = (uint32_t)turns_of(where);
+	why.text[0] = '\0';
+	return context_store_append(&where, turns, 2, first, &why);
 }
 
 /* Nothing is there, not even a book; then turns come back as they were. */
@@ -135,7 +136,7 @@ spoil(struct txn *book, void *arg)
 {
 	struct context_store *where = arg;
 	struct env_bytes text = {"{\"role\":\"user\",\"parts\":[{\"kind\":\"later\"}]}", 43};
-	struct talk_append append = {.client = {"joe", 3}, .turns = &text, .nturns = 1};
+	struct talk_append append = {.client = {"joe", 3}, .turns = &text, .nturns = 1, .had = 2};
 	struct talk_limits limits = {where->now, 60000, 1 << 20, 1 << 20};
 
 	return talk_append(book, where->key, &append, &limits);
