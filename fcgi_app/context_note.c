@@ -6,6 +6,7 @@
 #include "conf/known.h"
 #include "context_tale.h"
 #include "dialect/form_pack.h"
+#include "dialect/trim.h"
 #include "recall_store.h"
 #include "route.h"
 

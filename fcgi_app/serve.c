@@ -10,8 +10,6 @@
 #include "run_job.h"
 #include "serve_aim.h"
 
-#include <stdlib.h>
-
 #define BODY_KEEP_BYTES 131072 /* of the body's buffer, between requests */
 
 enum round {

@@ -7,8 +7,6 @@
 
 #include "store/told.h"
 
-#include <string.h>
-
 #define ANSWER_TOKENS 64 /* one word, and room for hosts that want to say a little more */
 #define IN_VAIN_MS \
 	60000 /* a conversation that it could not name: asked again then, if it goes on */

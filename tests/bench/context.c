@@ -31,7 +31,7 @@ static void
 append(struct bench *b, size_t nturns)
 {
 	static char text[TEXT_BYTES + 1];
-	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall()};
+	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), 0};
 	struct form_turn *turns = arena_alloc(b->s.arena, nturns * sizeof *turns);
 	struct form_part part = {.kind = FORM_TEXT, .text = {text, TEXT_BYTES}};
 	struct why why = {""};
@@ -48,7 +48,7 @@ append(struct bench *b, size_t nturns)
 static size_t
 get(struct bench *b)
 {
-	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall()};
+	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), 0};
 	struct context_turns turns;
 	struct why why = {""};
 
@@ -103,7 +103,7 @@ say(struct bench *b, enum provider_wire wire)
 {
 	static const char body[] =
 	    "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"and now?\"}]}";
-	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall()};
+	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), 0};
 	struct conf_channel channel = b->s.conf->channels[0];
 	struct convert_target target = {.channel = &channel, .model = SPAN("m")};
 	struct serve_job j = {
