@@ -25,13 +25,14 @@ struct bench {
 	char dir[128];
 	struct serve s;
 	uint8_t key[TALK_KEY_BYTES];
+	uint32_t turns; /* that are kept */
 };
 
 static void
 append(struct bench *b, size_t nturns)
 {
 	static char text[TEXT_BYTES + 1];
-	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), 0};
+	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), b->turns};
 	struct form_turn *turns = arena_alloc(b->s.arena, nturns * sizeof *turns);
 	struct form_part part = {.kind = FORM_TEXT, .text = {text, TEXT_BYTES}};
 	struct why why = {""};
@@ -42,13 +43,14 @@ append(struct bench *b, size_t nturns)
 		    i % 2 == 0 ? FORM_USER : FORM_ASSISTANT, 0, {"", 0}, &part, 1};
 	if (context_store_append(&at, turns, nturns, TALK_APPEND, &why) != STORE_OK)
 		die("append: %s", why.text);
+	b->turns += (uint32_t)nturns;
 	arena_reset(b->s.arena);
 }
 
 static size_t
 get(struct bench *b)
 {
-	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), 0};
+	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), b->turns};
 	struct context_turns turns;
 	struct why why = {""};
 
@@ -103,7 +105,7 @@ say(struct bench *b, enum provider_wire wire)
 {
 	static const char body[] =
 	    "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"and now?\"}]}";
-	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), 0};
+	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), b->turns};
 	struct conf_channel channel = b->s.conf->channels[0];
 	struct convert_target target = {.channel = &channel, .model = SPAN("m")};
 	struct serve_job j = {
