@@ -1,7 +1,5 @@
 #include "classify_words.h"
 
-#include <string.h>
-
 #define STAR_MAX_BYTES 60
 #define MODEL_MIN_BYTES 2 /* a shorter name is in every text */
 

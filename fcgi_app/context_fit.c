@@ -1,11 +1,10 @@
 #include "context.h"
 
 #include "context_note.h"
+#include "dialect/trim.h"
 #include "serve_job.h"
 #include "store/target.h"
 #include "tokenizer.h"
-
-#include <stdio.h>
 
 #define ANSWER_TOKENS 4096 /* left for the answer where nobody knows how long it may be ... */
 #define ANSWER_SHARE 4     /* ... but no more than this part of the window */

@@ -3,8 +3,6 @@
 #include "dialect/form_pack.h"
 #include "keeping.h"
 
-#include <string.h>
-
 #define SWEEP_MOST 64
 
 /* One call in the store; its function may run again from the start. */

@@ -126,8 +126,7 @@ recall_bind(struct serve_job *j)
 		b.account++;
 	if (b.account < w->channel->naccounts && pool_has(j->s->pool, w->plan.channel, b.account) &&
 	    env_update(j->s->env, bind_in, &b) != STORE_OK)
-		log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), "a session was not bound",
-		    LOG_TEXT("id", j->rq.id), LOG_Z("why", env_error(j->s->env)));
+		serve_job_log(j, LOG_LEVEL_WARN, "a session was not bound", env_error(j->s->env));
 }
 
 bool
@@ -250,15 +249,13 @@ keep(struct serve_job *j, const struct history_answer *answer)
 
 	history_write(&history, text);
 	if (text->over) {
-		log_fields(j->s->log, LOG_LEVEL_INFO, clock_wall(),
-		    "a response is not kept: the conversation is larger than context.max_session",
-		    LOG_TEXT("id", j->rq.id));
+		serve_job_log(j, LOG_LEVEL_INFO, "a response was not kept",
+		    "the conversation is larger than context.max_session");
 		return;
 	}
 	rc = recall_store_put(&at, buf_text(text));
 	if (rc != STORE_OK)
-		log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), "a response was not kept",
-		    LOG_TEXT("id", j->rq.id), LOG_Z("why", env_error(j->s->env)));
+		serve_job_log(j, LOG_LEVEL_WARN, "a response was not kept", env_error(j->s->env));
 }
 
 void

@@ -96,8 +96,7 @@ trial_in(struct txn *txn, void *arg)
 static void
 warn(struct serve_job *j, const char *message)
 {
-	log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), message, LOG_TEXT("id", j->rq.id),
-	    LOG_Z("why", env_error(j->s->env)));
+	serve_job_log(j, LOG_LEVEL_WARN, message, env_error(j->s->env));
 }
 
 /* May the request go to the chosen target? One that was at rest takes one request over all processes. */

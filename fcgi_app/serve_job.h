@@ -33,6 +33,10 @@ struct serve_job {
 /* From the route on, of a job whose request is read: until the client has its answer. */
 void serve_job_run(struct serve_job *j);
 
+/* A line about this request, at the present time. */
+void serve_job_log(
+    const struct serve_job *j, enum log_level level, const char *message, const char *why);
+
 /* xorshift64*: spreads picks and back-offs, guards nothing. */
 static inline uint64_t
 serve_job_random(struct serve *s)

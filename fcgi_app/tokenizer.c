@@ -1,7 +1,6 @@
 #include "tokenizer.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

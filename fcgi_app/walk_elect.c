@@ -1,7 +1,5 @@
 #include "walk_elect.h"
 
-#include <string.h>
-
 #define OUTPUT_TOKENS 500 /* of an answer, where nothing is known of the model's */
 
 static const struct conf_target *

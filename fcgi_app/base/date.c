@@ -1,6 +1,5 @@
 #include "base/date.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define DAY_S 86400

@@ -7,8 +7,6 @@
 #include "ctl/human.h"
 #include "ctl/models_list.h"
 
-#include <string.h>
-
 #define OUTPUT_MAX (64u << 20)
 #define NAME_MAX_BYTES 129
 

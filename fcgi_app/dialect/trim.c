@@ -3,7 +3,6 @@
 #include "dialect/trim_cut.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #define NOWHERE SIZE_MAX
 

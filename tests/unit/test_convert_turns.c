@@ -1,5 +1,7 @@
 #include "convert_turns.h"
 
+#include "lib/in_arena.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,26 +14,9 @@
 #define RESPONSES "/v1/responses"
 #define MARK "~" /* what shortening leaves */
 
-static struct arena *arena;
 static struct request rq;
 static struct conf_channel channel;
 static struct convert convert;
-
-static int
-begin(void **state)
-{
-	(void)state;
-	arena = arena_new((size_t)64 << 20);
-	return 0;
-}
-
-static int
-end(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 /* A request to a channel of its own API, read. */
 static void
@@ -305,9 +290,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(test_rows, begin, end),
-	    cmocka_unit_test_setup_teardown(test_edits, begin, end),
-	    cmocka_unit_test_setup_teardown(test_refused, begin, end),
+	    cmocka_unit_test_setup_teardown(test_rows, in_arena_begin, in_arena_end),
+	    cmocka_unit_test_setup_teardown(test_edits, in_arena_begin, in_arena_end),
+	    cmocka_unit_test_setup_teardown(test_refused, in_arena_begin, in_arena_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

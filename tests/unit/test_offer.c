@@ -1,5 +1,6 @@
 #include "offer.h"
 
+#include "lib/in_arena.h"
 #include "lib/rig.h"
 #include "store/target.h"
 #include "verdict.h"
@@ -31,8 +32,6 @@ look(struct txn *txn, void *arg)
 {
 	return offer_look(txn, arg);
 }
-
-static struct arena *arena;
 
 /* "name+ name-": which are offered, and are available */
 static void
@@ -160,22 +159,6 @@ test_nobody(void **state)
 	rig_close(&rig);
 }
 
-static int
-set_up(void **state)
-{
-	(void)state;
-	arena = arena_new((size_t)16 << 20);
-	return 0;
-}
-
-static int
-tear_down(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
-
 int
 main(void)
 {
@@ -185,5 +168,5 @@ main(void)
 	    TXN_TEST(test_nobody),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, in_arena_begin, in_arena_end);
 }
