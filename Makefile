@@ -31,7 +31,8 @@ CFLAGS ?= -O2 -g $(FORTIFY)
 WERROR ?=
 CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Ifcgi_app -I.
 ALL_CFLAGS = -std=gnu11 $(CPPFLAGS) $(WARN) $(HARD) $(WERROR) -fPIE $(CFLAGS)
-LDFLAGS += $(foreach f,$(HARD_LINK),$(call trylink,$(f)))
+LDHARD := $(foreach f,$(HARD_LINK),$(call trylink,$(f)))
+LDFLAGS += $(LDHARD)
 LIBS := -lfcgi -lcurl -ljson-c -llmdb -lssl -lcrypto -lpcre2-8 -lpthread
 # What hosts of web spaces seldom have goes in; what Apache and PHP bring along stays shared.
 LIBS_PORTABLE := -Wl,-Bstatic -lfcgi -ljson-c -llmdb -Wl,-Bdynamic -lcurl -lssl -lcrypto -lpcre2-8 -lpthread

@@ -137,7 +137,7 @@ refuse_size(struct serve_job *j, const char *text)
 static bool
 load(struct serve_job *j)
 {
-	struct context_store at = {j->s, j->rq.client, j->context.key.hash, clock_wall()};
+	struct context_store at = {j->s, j->rq.client, j->context.key.hash, clock_wall(), 0};
 	struct why why = {""};
 
 	switch (context_store_get(&at, j->s->arena, &j->context.had, &why)) {

@@ -3,14 +3,21 @@
 #include "ask.h"
 #include "base/clock.h"
 #include "base/digest.h"
+#include "conf/known.h"
 #include "context_tale.h"
 #include "dialect/form_pack.h"
 #include "recall_store.h"
+#include "route.h"
 
 #define NOTE_TOKENS 800
-#define NOTE_SHARE 8 /* of what fits, at most */
-#define STEPS 4      /* of a window, from note to note */
-#define OLD_NOTES 3  /* looked for */
+#define NOTE_SHARE 8 /* of what fits, where the rest is chosen ... */
+#define NOTE_MOST 4  /* ... and at most, whatever was written */
+#define NOTE_BYTES 16384
+#define NOTE_LEAST 32    /* tokens: less says nothing */
+#define ASKED_TOKENS 400 /* of what is asked, without the tale */
+#define TRIES 8
+#define STEPS 4     /* of a window, from note to note */
+#define OLD_NOTES 3 /* looked for */
 #define LIMIT_MS 20000
 #define PAUSE_MS 60000
 #define PACKED_MAX ((size_t)1 << 31)
@@ -97,6 +104,47 @@ choose_cut(const struct work *w, size_t *cut_out)
 	return true;
 }
 
+/* ---- what is too long ---- */
+
+/* With its middle left out until it has no more tokens than that; empty: nothing would be left. */
+static struct span
+shorten(const struct work *w, const struct tokens_model *model, struct span text, int64_t most)
+{
+	struct span shorter = text;
+	double share = 1;
+
+	for (int i = 0; i < TRIES && most >= NOTE_LEAST; i++) {
+		int64_t n = tokens_text(model, shorter);
+
+		if (n <= most)
+			return shorter;
+		share *= (double)most / (double)n * 0.95;
+		shorter = trim_text(w->j->s->arena, text, (size_t)((double)text.n * share));
+	}
+	return (struct span){"", 0};
+}
+
+/* Tokens that the model which writes notes reads at most; 0 = nobody knows. */
+static int64_t
+reads_at_most(const struct conf *conf)
+{
+	const struct conf_model *entry = conf_model(conf, conf->context.summary_model);
+	int64_t most = 0;
+	struct route route;
+
+	if (entry == NULL)
+		return route_find(conf, conf->context.summary_model, ROUTE_WIRES_ALL, &route)
+		           ? known_target(conf, NULL, route.channel, route.model).context_window
+		           : 0;
+	for (size_t i = 0; i < entry->ntargets; i++) {
+		if (entry->targets[i].context_window == 0)
+			return 0;
+		if (entry->targets[i].context_window > most)
+			most = entry->targets[i].context_window;
+	}
+	return most;
+}
+
 /* ---- notes that are kept ---- */
 
 static void
@@ -158,6 +206,22 @@ tale_of(const struct work *w, size_t cut)
 	return buf_text(out);
 }
 
+/* As much of it as can be read there. */
+static struct span
+told(const struct work *w, size_t cut)
+{
+	const struct serve *s = w->j->s;
+	int64_t most = reads_at_most(s->conf) * 9 / 10 - NOTE_TOKENS - ASKED_TOKENS;
+	struct span tale = tale_of(w, cut), shorter;
+	struct tokens_model model;
+
+	if (most < NOTE_LEAST)
+		return tale;
+	model = tokens_model(w->note->model->tokens, s->conf->context.summary_model);
+	shorter = shorten(w, &model, tale, most);
+	return shorter.n > 0 ? shorter : tale;
+}
+
 static bool
 write_note(const struct work *w, size_t cut, struct span *text_out)
 {
@@ -167,7 +231,7 @@ write_note(const struct work *w, size_t cut, struct span *text_out)
 	    .purpose = "summary",
 	    .model = s->conf->context.summary_model,
 	    .system = SPAN(task),
-	    .text = tale_of(w, cut),
+	    .text = told(w, cut),
 	    .max_tokens = NOTE_TOKENS,
 	    .limit_ms = LIMIT_MS,
 	};
@@ -183,8 +247,8 @@ write_note(const struct work *w, size_t cut, struct span *text_out)
 		    LOG_Z("why", answer.ok ? "it is empty" : answer.why.text));
 		return false;
 	}
-	*text_out = answer.text;
-	if (recall_store_put(&at, answer.text) != STORE_OK)
+	*text_out = trim_text(s->arena, answer.text, NOTE_BYTES);
+	if (recall_store_put(&at, *text_out) != STORE_OK)
 		log_fields(s->log, LOG_LEVEL_WARN, clock_wall(), "a summary was not kept",
 		    LOG_TEXT("id", w->j->rq.id), LOG_Z("why", env_error(s->env)));
 	return true;
@@ -233,6 +297,10 @@ context_note(struct serve_job *j, struct context_note *note)
 	if (!choose_cut(&w, &cut))
 		return;
 	pack(&w, cut);
-	if (find_note(&w, cut, &text) || (may_ask(j) && write_note(&w, cut, &text)))
+	if (!find_note(&w, cut, &text) && !(may_ask(j) && write_note(&w, cut, &text)))
+		return;
+	/* it leads, so nothing of it would be cut: it must not be what does not fit */
+	text = shorten(&w, note->model, text, note->budget / NOTE_MOST);
+	if (text.n > 0)
 		put_note(&w, cut, text);
 }

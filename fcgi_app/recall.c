@@ -195,11 +195,7 @@ recall_native(struct serve_job *j, size_t account)
 {
 	const struct conf_channel *channel = j->walk.channel;
 	const struct history *from = &j->recall.from;
-	struct conf_target known = plan_target(&j->walk.plan);
-	struct convert_target target = {.channel = channel,
-	    .model = j->walk.plan.model,
-	    .defaults = known.defaults,
-	    .ndefaults = known.ndefaults};
+	struct convert_target target = walk_target(&j->walk);
 	struct request *written;
 	struct convert *convert;
 	struct why why;

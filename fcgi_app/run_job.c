@@ -26,8 +26,12 @@ find_session(struct serve_job *j)
 	}
 	if (rq->session.n == 0)
 		rq->session = nonce_name(j->s->arena, "run_", NAME_DIGITS);
-	if (rq->session.n <= SESSION_NAME_MAX)
+	if (rq->session.n <= SESSION_NAME_MAX && text_utf8(rq->session))
 		return true;
+	if (rq->session.n <= SESSION_NAME_MAX) { /* the answer would name another one */
+		answer_refuse(j, 400, "invalid_request_error", "X-Session-Id is not UTF-8");
+		return false;
+	}
 	answer_refuse(j, 400, "invalid_request_error",
 	    arena_print(j->s->arena, "%s has %zu bytes, at most %d are allowed", name,
 	        rq->session.n, SESSION_NAME_MAX));
@@ -55,13 +59,22 @@ find_model(struct serve_job *j)
 	return false;
 }
 
+/* What is told to be left out counts nowhere. */
+static void
+forget_others(struct dialect_request *read)
+{
+	const struct scan_value absent = {.type = SCAN_ABSENT};
+
+	read->max_tokens = read->max_completion_tokens = read->max_output_tokens = absent;
+	read->metadata_task_type = read->task_type;
+}
+
 bool
 run_job_begin(struct serve_job *j)
 {
 	if (!is_run(j))
 		return true;
-	if (j->rq.read.task_type.type == SCAN_STRING)
-		j->rq.read.metadata_task_type = j->rq.read.task_type;
+	forget_others(&j->rq.read);
 	if (!find_session(j) || !find_model(j))
 		return false;
 	context_wish(j, j->rq.session);

@@ -221,13 +221,27 @@ has_next(const struct walk *w)
 }
 
 void
-walk_aim(struct walk *w)
+walk_note_answers(struct walk *w)
 {
 	w->plan.spare = walk_has_spare(w);
 	w->wish.no_probe = !w->last_chance && (has_next(w) || plan_more(&w->plan, w->answers));
 	w->wish.last_resort = w->last_chance;
 	w->wish.fallback =
 	    plan_has_fallback(w->plan.conf, w->plan.channel, w->plan.wires, w->answers);
+}
+
+struct convert_target
+walk_target(const struct walk *w)
+{
+	struct conf_target known = plan_target(&w->plan);
+
+	return (struct convert_target){
+	    .channel = w->channel,
+	    .model = w->plan.model,
+	    .max_output = known.max_output,
+	    .defaults = known.defaults,
+	    .ndefaults = known.ndefaults,
+	};
 }
 
 /* It began to rest on the way: it is not come back to. */

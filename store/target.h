@@ -55,6 +55,12 @@ struct target_channel {
 };
 _Static_assert(sizeof(struct target_channel) == 24, "target_channel has no padding");
 
+/* A model on a channel, as rows name it. */
+struct target_ref {
+	uint16_t channel;
+	struct env_bytes model;
+};
+
 struct target_policy {
 	int64_t window_ms;
 	uint32_t fail_after;
@@ -95,10 +101,10 @@ int64_t target_correct(const struct target_row *row, int64_t estimated);
 /* ---- rows ---- */
 
 /* STORE_NONE: nothing is known; the row is then an empty one with the version set. */
-enum store_rc target_get(struct txn *txn, uint16_t channel, struct env_bytes model,
-    struct target_row *row_out) STORE_MUST_CHECK;
-enum store_rc target_put(struct txn *txn, uint16_t channel, struct env_bytes model,
-    const struct target_row *row) STORE_MUST_CHECK;
+enum store_rc target_get(
+    struct txn *txn, struct target_ref ref, struct target_row *row_out) STORE_MUST_CHECK;
+enum store_rc target_put(
+    struct txn *txn, struct target_ref ref, const struct target_row *row) STORE_MUST_CHECK;
 enum store_rc target_channel_get(
     struct txn *txn, uint16_t channel, struct target_channel *row_out) STORE_MUST_CHECK;
 
@@ -107,15 +113,14 @@ struct target_change {
 	bool rests, back; /* it began to rest; a success ended its rest */
 	bool alone;       /* target_is_alone() with this failure */
 	int64_t old_until_ms, until_ms;
-	uint32_t consecutive;
 };
 /* target_settle() on the stored row, with what belongs to the channel. */
-enum store_rc target_feed(struct txn *txn, uint16_t channel, struct env_bytes model,
+enum store_rc target_feed(struct txn *txn, struct target_ref ref,
     const struct target_outcome *outcome, const struct target_policy *policy, struct wall_ms now,
     struct target_change *change_out) STORE_MUST_CHECK;
 /* Take the one request after a rest: *taken_out. Of a target that does not rest any may be taken. */
-enum store_rc target_try(struct txn *txn, uint16_t channel, struct env_bytes model,
-    const struct target_policy *policy, struct wall_ms now, bool *taken_out) STORE_MUST_CHECK;
+enum store_rc target_try(struct txn *txn, struct target_ref ref, const struct target_policy *policy,
+    struct wall_ms now, bool *taken_out) STORE_MUST_CHECK;
 
 /* Models of a channel, in no order; the name is not terminated, and a caller's word. `fn` returns false to stop. */
 typedef bool target_fn(struct env_bytes model, const struct target_row *row, void *arg);

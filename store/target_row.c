@@ -66,13 +66,12 @@ row_name(struct env_bytes bytes)
 
 /* Where the model stands (STORE_OK), or the first free key for it (STORE_NONE), 0 when there is none. */
 static enum store_rc
-row_find(struct txn *txn, uint16_t channel, struct env_bytes model, uint64_t *key_out,
-    struct target_row *row_out)
+row_find(struct txn *txn, struct target_ref ref, uint64_t *key_out, struct target_row *row_out)
 {
-	uint64_t hash = key_hash(0, model.p, model.n), free_key = 0;
+	uint64_t hash = key_hash(0, ref.model.p, ref.model.n), free_key = 0;
 
 	for (unsigned i = 0; i < PROBES; i++) {
-		uint64_t key = key_of(KEY_TARGET, channel, (hash + i) % PLACES);
+		uint64_t key = key_of(KEY_TARGET, ref.channel, (hash + i) % PLACES);
 		struct env_bytes bytes, name;
 		enum store_rc rc = txn_get(txn, key, &bytes);
 
@@ -83,7 +82,7 @@ row_find(struct txn *txn, uint16_t channel, struct env_bytes model, uint64_t *ke
 			continue;
 		}
 		name = row_name(bytes);
-		if (name.n == model.n && memcmp(name.p, model.p, name.n) == 0) {
+		if (name.n == ref.model.n && memcmp(name.p, ref.model.p, name.n) == 0) {
 			*key_out = key;
 			return STORE_OK;
 		}
@@ -99,11 +98,10 @@ is_kept(struct env_bytes model)
 }
 
 enum store_rc
-target_get(struct txn *txn, uint16_t channel, struct env_bytes model, struct target_row *row_out)
+target_get(struct txn *txn, struct target_ref ref, struct target_row *row_out)
 {
 	uint64_t key;
-	enum store_rc rc =
-	    is_kept(model) ? row_find(txn, channel, model, &key, row_out) : STORE_NONE;
+	enum store_rc rc = is_kept(ref.model) ? row_find(txn, ref, &key, row_out) : STORE_NONE;
 
 	if (rc != STORE_OK)
 		*row_out = (struct target_row){.version = VERSION};
@@ -201,27 +199,27 @@ row_put(struct txn *txn, uint64_t key, struct env_bytes model, const struct targ
 }
 
 enum store_rc
-target_put(struct txn *txn, uint16_t channel, struct env_bytes model, const struct target_row *row)
+target_put(struct txn *txn, struct target_ref ref, const struct target_row *row)
 {
 	struct target_channel of_channel;
 	struct target_row old;
 	uint64_t key;
 	enum store_rc rc;
 
-	if (!is_kept(model))
+	if (!is_kept(ref.model))
 		return STORE_OK;
-	rc = row_find(txn, channel, model, &key, &old);
+	rc = row_find(txn, ref, &key, &old);
 	if (rc == STORE_OK)
-		return row_put(txn, key, model, row);
+		return row_put(txn, key, ref.model, row);
 	if (rc != STORE_NONE || key == 0)
 		return rc == STORE_NONE ? STORE_OK : rc;
-	rc = target_channel_get(txn, channel, &of_channel);
+	rc = target_channel_get(txn, ref.channel, &of_channel);
 	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = make_room(txn, channel, row, &of_channel);
+		rc = make_room(txn, ref.channel, row, &of_channel);
 	if (rc != STORE_OK)
 		return rc == STORE_NONE ? STORE_OK : rc;
-	rc = channel_put(txn, channel, &of_channel);
-	return rc == STORE_OK ? row_put(txn, key, model, row) : rc;
+	rc = channel_put(txn, ref.channel, &of_channel);
+	return rc == STORE_OK ? row_put(txn, key, ref.model, row) : rc;
 }
 
 /* The channel's stamps. True: they changed. */
@@ -237,43 +235,42 @@ stamp(struct target_row *row, struct target_channel *of_channel, bool failed, st
 }
 
 enum store_rc
-target_feed(struct txn *txn, uint16_t channel, struct env_bytes model,
-    const struct target_outcome *outcome, const struct target_policy *policy, struct wall_ms now,
-    struct target_change *change_out)
+target_feed(struct txn *txn, struct target_ref ref, const struct target_outcome *outcome,
+    const struct target_policy *policy, struct wall_ms now, struct target_change *change_out)
 {
 	struct target_channel of_channel;
 	struct target_row row;
 	int64_t before;
-	enum store_rc rc = target_get(txn, channel, model, &row);
+	enum store_rc rc = target_get(txn, ref, &row);
 
 	*change_out = (struct target_change){.rests = false};
-	if (!is_kept(model))
+	if (!is_kept(ref.model))
 		return STORE_OK;
 	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = target_channel_get(txn, channel, &of_channel);
+		rc = target_channel_get(txn, ref.channel, &of_channel);
 	if (rc != STORE_OK && rc != STORE_NONE)
 		return rc;
 	before = row.rest_until_ms;
 	target_settle(&row, outcome, policy, now);
-	rc = stamp(&row, &of_channel, outcome->failed, now) ? channel_put(txn, channel, &of_channel)
-	                                                    : STORE_OK;
+	rc = stamp(&row, &of_channel, outcome->failed, now)
+	         ? channel_put(txn, ref.channel, &of_channel)
+	         : STORE_OK;
 	*change_out = (struct target_change){
 	    .rests = before == 0 && row.rest_until_ms != 0,
 	    .back = before != 0 && row.rest_until_ms == 0,
 	    .alone = outcome->failed && target_is_alone(&row, &of_channel),
 	    .old_until_ms = before,
 	    .until_ms = row.rest_until_ms,
-	    .consecutive = row.consecutive,
 	};
-	return rc == STORE_OK ? target_put(txn, channel, model, &row) : rc;
+	return rc == STORE_OK ? target_put(txn, ref, &row) : rc;
 }
 
 enum store_rc
-target_try(struct txn *txn, uint16_t channel, struct env_bytes model,
-    const struct target_policy *policy, struct wall_ms now, bool *taken_out)
+target_try(struct txn *txn, struct target_ref ref, const struct target_policy *policy,
+    struct wall_ms now, bool *taken_out)
 {
 	struct target_row row;
-	enum store_rc rc = target_get(txn, channel, model, &row);
+	enum store_rc rc = target_get(txn, ref, &row);
 
 	*taken_out = false;
 	if (rc != STORE_OK && rc != STORE_NONE)
@@ -285,7 +282,7 @@ target_try(struct txn *txn, uint16_t channel, struct env_bytes model,
 	}
 	*taken_out = true;
 	row.rest_until_ms = now.v + policy->cooldown_ms;
-	return target_put(txn, channel, model, &row);
+	return target_put(txn, ref, &row);
 }
 
 struct visit {

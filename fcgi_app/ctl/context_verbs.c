@@ -187,6 +187,23 @@ context_list(struct ctl *ctl, int argc, char **argv)
 
 /* ---- one ---- */
 
+/* Is what was found what was meant? `client` is whose name it was. */
+static bool
+is_found(const struct context_run *run, size_t found, const char *hash, const char *id,
+    const char *client)
+{
+	bool nameless = id != NULL && client[0] == '\0';
+
+	if (found == 0)
+		fprintf(run->ctl->err, "sluicectl: no such conversation is kept: '%s'%s\n",
+		    id != NULL ? id : hash,
+		    nameless ? ", of clients without a name: see --client" : "");
+	else if (found > 1 && id == NULL)
+		fprintf(run->ctl->err, "sluicectl: '%s' fits %zu conversations: give more digits\n",
+		    hash, found);
+	return found == 1 || (found > 1 && id != NULL);
+}
+
 /* Add what a hash or a name means: one, or by a name that came in several ways one of each. */
 static bool
 look_for(struct context_run *run, const char *hash, const char *id)
@@ -204,15 +221,7 @@ look_for(struct context_run *run, const char *hash, const char *id)
 	}
 	if (!look(run))
 		return false;
-	if (run->n == before)
-		fprintf(run->ctl->err, "sluicectl: no such conversation is kept: '%s'%s\n",
-		    id != NULL ? id : hash,
-		    id != NULL && client[0] == '\0' ? ", of clients without a name: see --client"
-		                                    : "");
-	else if (run->n > before + 1 && id == NULL)
-		fprintf(run->ctl->err, "sluicectl: '%s' fits %zu conversations: give more digits\n",
-		    hash, run->n - before);
-	return run->n == before + 1 || (run->n > before && id != NULL);
+	return is_found(run, run->n - before, hash, id, client);
 }
 
 static bool

@@ -55,7 +55,8 @@ look_at(const struct models_list_job *job, struct txn *txn, const struct models_
 {
 	const struct attach *a = job->attach;
 	struct target_policy policy = pool_target_policy(a->conf);
-	enum store_rc rc = pool_target(txn, a->pool, target->channel, target->model, &target->row);
+	enum store_rc rc =
+	    target_get(txn, pool_target(a->pool, target->channel, target->model), &target->row);
 
 	if (rc == STORE_OK || rc == STORE_NONE)
 		rc = ask_accounts(job, txn, model, target);

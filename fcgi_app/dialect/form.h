@@ -76,6 +76,7 @@ struct form_call {
 	struct span
 	    arguments; /* JSON text as it stands, an object; "{}" for none; custom: plain text */
 	bool custom;   /* free text instead of JSON */
+	bool made;     /* the id is: its host gave none that tells it apart */
 	struct span item_id; /* of responses: "fc_..." */
 	struct span namespace;
 };

@@ -80,7 +80,7 @@ measure(
 {
 	struct arena *arena = arena_new(ARENA_BYTES);
 	struct form form = history(arena, messages, tools, last);
-	struct trim_policy policy = {.way = TRIM_DYNAMIC};
+	struct trim_policy policy = {.model = model, .way = TRIM_DYNAMIC};
 	double best = 0, counting = 0;
 	struct trim trim = {.messages = 0};
 
@@ -93,7 +93,7 @@ measure(
 		ms = cpu_ms() - begun;
 		counting = i == 0 || ms < counting ? ms : counting;
 		begun = cpu_ms();
-		if (trim_form(scratch, &form, model, &policy, &trim, &why) != ERR_OK)
+		if (trim_form(scratch, &form, &policy, &trim, &why) != ERR_OK)
 			die("%s: %s", what, why.text);
 		ms = cpu_ms() - begun;
 		best = i == 0 || ms < best ? ms : best;

@@ -62,7 +62,7 @@ rest_target(struct txn *txn, void *arg)
 	const struct rig *rig = arg;
 	struct target_row row = {.version = 1, .rest_until_ms = RIG_NOW + 60000, .consecutive = 99};
 
-	return target_put(txn, rig->pool->channels[0].number, (struct env_bytes){"only", 4}, &row);
+	return target_put(txn, pool_target(rig->pool, 0, SPAN("only")), &row);
 }
 
 /* Accounts that rest, in the order a, b of oa; realms; a full one; the fallback. */

@@ -51,9 +51,12 @@ append_in(struct txn *txn, void *arg)
 	static char texts[2][LARGE];
 	struct env_bytes turns[2];
 	struct talk_append append = {.client = {"c", 1}, .turns = turns, .nturns = 2};
+	struct talk_head head = {.turns = 0};
 	uint8_t key[TALK_KEY_BYTES];
 
 	key_of_talk(x->talk, key);
+	if (talk_find(txn, key, &limits, &head) == STORE_OK)
+		append.had = head.turns;
 	for (unsigned answer = 0; answer < 2; answer++) {
 		struct mark mark = {x->mark.worker, x->mark.n, answer};
 

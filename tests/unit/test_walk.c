@@ -393,19 +393,19 @@ test_take(void **state)
 	assert_string_equal(w.walk.wish.model, "m2");
 	assert_true(text_is(w.walk.wish.realm, "cn"));
 	assert_int_equal(w.walk.max_attempts, 5); /* of the first one's channel */
-	walk_aim(&w.walk);
+	walk_note_answers(&w.walk);
 	assert_true(w.walk.wish.no_probe);
 	w.walk.has_outcome = true;
 	assert_int_equal(walk_rule(&w.walk, 0).strategy, CONF_ROUTE_COST_FIRST);
 	w.walk.candidates[0].out = ELECT_FULL;
 	w.walk.candidates[1].out = ELECT_RESTS;
 	assert_false(walk_has_spare(&w.walk));
-	walk_aim(&w.walk);
+	walk_note_answers(&w.walk);
 	assert_true(w.walk.wish.no_probe); /* the busy one comes before who rests */
 	walk_take(&w.walk, 0, w.arena);
 	assert_int_equal(w.walk.max_attempts, 5);
 	assert_false(w.walk.trial);
-	walk_aim(&w.walk);
+	walk_note_answers(&w.walk);
 	assert_false(w.walk.wish.no_probe);
 	w.walk.facts[2].rest_until_ms = NOW;
 	assert_false(walk_next_channel(&w.walk, w.arena)); /* the first one rests now */
