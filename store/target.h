@@ -13,8 +13,9 @@
  *           that is further ahead than `cooldown_ms` (another setting, a wrong clock) is over.
  * Alone     a model fails, and another one of the channel succeeded since its first failure. What is needed to tell is
  *           in struct target_channel, stamped in the order of transactions: exact whatever the clock does.
- * Ratio     each answer counts by its size: a short prompt, in which the frame outweighs the text, says little of a long
- *           one. It begins at 1 with a small weight.
+ * Ratio     each answer counts by its size, and a short prompt, in which the frame outweighs the text, not at all: else
+ *           many of them would say that a long one is too long for a window in which it fits. It begins at 1 with a
+ *           small weight.
  * Errors    where there is no room for a model nothing is kept of it and STORE_OK is returned
  * Source    SPEC.md sections 12 and 13
  */
