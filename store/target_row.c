@@ -218,10 +218,23 @@ row_put(struct txn *txn, uint64_t key, struct env_bytes model, const struct targ
 	return txn_put(txn, key, bytes, sizeof copy + model.n);
 }
 
+/* One more model, where there is room for it. */
+static enum store_rc
+row_add(struct txn *txn, struct target_ref ref, uint64_t key, const struct target_row *row)
+{
+	struct target_channel of_channel;
+	enum store_rc rc = target_channel_get(txn, ref.channel, &of_channel);
+
+	if (rc == STORE_OK || rc == STORE_NONE)
+		rc = make_room(txn, ref.channel, row, &of_channel);
+	if (rc == STORE_OK)
+		rc = channel_put(txn, ref.channel, &of_channel);
+	return rc == STORE_OK ? row_put(txn, key, ref.model, row) : rc;
+}
+
 enum store_rc
 target_put(struct txn *txn, struct target_ref ref, const struct target_row *row)
 {
-	struct target_channel of_channel;
 	struct target_row old;
 	struct place place;
 	enum store_rc rc;
@@ -231,17 +244,13 @@ target_put(struct txn *txn, struct target_ref ref, const struct target_row *row)
 	rc = row_find(txn, ref, &place, &old);
 	if (rc == STORE_OK)
 		return row_put(txn, place.key, ref.model, row);
-	if (rc == STORE_NONE && place.key == 0 && row->named && place.weak != 0)
-		return row_put(txn, place.weak, ref.model, row);
-	if (rc != STORE_NONE || place.key == 0)
-		return rc == STORE_NONE ? STORE_OK : rc;
-	rc = target_channel_get(txn, ref.channel, &of_channel);
-	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = make_room(txn, ref.channel, row, &of_channel);
-	if (rc != STORE_OK)
-		return rc == STORE_NONE ? STORE_OK : rc;
-	rc = channel_put(txn, ref.channel, &of_channel);
-	return rc == STORE_OK ? row_put(txn, place.key, ref.model, row) : rc;
+	if (rc != STORE_NONE)
+		return rc;
+	if (place.key == 0)
+		return row->named && place.weak != 0 ? row_put(txn, place.weak, ref.model, row)
+		                                     : STORE_OK;
+	rc = row_add(txn, ref, place.key, row);
+	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
 /* The channel's stamps. True: they changed. */
