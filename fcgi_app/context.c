@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define LOOK_MS 20
-#define LOOK_MAX_MS 100
 #define REFUSE_MS 50 /* a client may have seen an error before its request let go */
 
 void
@@ -68,7 +67,7 @@ refuse_busy(struct serve_job *j)
 	    .type = "invalid_request_error",
 	    .code = "conversation_busy",
 	    .message = SPAN("another request of this conversation is being answered: wait for its "
-	                    "end, or begin another conversation by another X-Session-Id"),
+	                    "end, or begin another conversation by another session id"),
 	    .retry_after_s = 1};
 
 	j->record.outcome = error.code;
@@ -78,11 +77,11 @@ refuse_busy(struct serve_job *j)
 
 /* False: it was answered, or its client has gone. */
 static bool
-wait_for_others(struct serve_job *j, int64_t ms)
+wait_for_others(struct serve_job *j)
 {
 	struct watch *watch = j->s->watch;
 
-	watch_sleep(watch, ms, clock_mono);
+	watch_sleep(watch, LOOK_MS, clock_mono);
 	watch_signals(watch, clock_mono());
 	watch_client(watch, clock_mono());
 	if (watch->client_gone) {
@@ -110,13 +109,11 @@ hold(struct serve_job *j)
 	enum store_rc rc;
 
 	memcpy(&name, j->context.key.hash, sizeof name);
-	for (int64_t ms = LOOK_MS;; ms = ms < LOOK_MAX_MS ? ms + LOOK_MS : ms) {
-		rc = hold_take(j->s->env, name, &j->context.hold);
-		if (rc != STORE_BUSY)
-			break;
+	/* all look equally often: who looked less often the longer he waited would come last of all */
+	while ((rc = hold_take(j->s->env, name, &j->context.hold)) == STORE_BUSY) {
 		if (clock_mono().v >= until.v)
 			return refuse_busy(j);
-		if (!wait_for_others(j, ms))
+		if (!wait_for_others(j))
 			return false;
 	}
 	j->context.held = rc == STORE_OK;
@@ -130,8 +127,7 @@ static bool
 refuse_size(struct serve_job *j, const char *text)
 {
 	answer_refuse(j, 400, "conversation_too_large",
-	    arena_print(
-	        j->s->arena, "%s: begin another conversation by another X-Session-Id", text));
+	    arena_print(j->s->arena, "%s: begin another conversation by another session id", text));
 	return false;
 }
 
@@ -151,7 +147,7 @@ load(struct serve_job *j)
 		    LOG_Z("session", j->context.key.brief), LOG_Z("why", why.text));
 		answer_refuse(j, 500, "conversation_damaged",
 		    "what is kept of this conversation cannot be read any more: begin another one "
-		    "by another X-Session-Id");
+		    "by another session id");
 		return false;
 	case STORE_BUSY:
 	case STORE_IO: break;

@@ -160,6 +160,7 @@ sum_up(const struct row *row, struct offer_model *model)
 	}
 }
 
+/* `owner` "": the channel of the first target, of those that may serve: others are nobody's business here. */
 static enum store_rc
 put(struct row *row, struct span name, struct span owner)
 {
@@ -170,6 +171,8 @@ put(struct row *row, struct span name, struct span owner)
 	*model = (struct offer_model){.name = name, .owner = owner};
 	if (!served && offer->realm.n > 0)
 		return STORE_OK;
+	if (owner.n == 0)
+		model->owner = conf_of(offer)->channels[row->targets[0].channel].name;
 	sum_up(row, model);
 	offer->n++;
 	return look_for_account(row, &model->available);
@@ -201,7 +204,7 @@ put_entries(struct offer *offer, struct txn *txn)
 		if (!is_wanted(offer, entry->name))
 			continue;
 		add_name(&row, entry->name);
-		rc = put(&row, entry->name, conf->channels[entry->targets[0].channel].name);
+		rc = put(&row, entry->name, SPAN(""));
 	}
 	return rc;
 }
@@ -256,7 +259,7 @@ put_literals(struct offer *offer, struct txn *txn)
 			if (!conf_is_name(name) || !is_wanted(offer, name) || is_known(offer, name))
 				continue;
 			add_name(&row, name);
-			rc = put(&row, name, conf->channels[row.targets[0].channel].name);
+			rc = put(&row, name, SPAN(""));
 		}
 	return rc;
 }

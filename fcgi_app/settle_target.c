@@ -16,6 +16,8 @@ outcome_of(const struct settle_job *job)
 
 	return (struct target_outcome){
 	    .failed = job->outcome->finding->verdict != VERDICT_OK,
+	    .named =
+	        conf_names(job->pool->conf, settle_channel(job), text_span(job->outcome->model)),
 	    .first_content_ms = job->outcome->first_content_ms,
 	    .estimated = job->outcome->estimated,
 	    .reported = told ? positive(usage->prompt) : 0,

@@ -16,6 +16,7 @@
 #define DAMAGED "book.damaged."
 #define NOTE_MAGIC "sluiceB1"
 #define PATH_BYTES 4096
+#define WAIT_MS 10000 /* many may keep something at once, each until it is on the disk */
 #define FAILED_WAIT_MS 100
 
 /* What `book.lock` holds. A note of another `live` or another boot says nothing. */
@@ -327,7 +328,7 @@ patience(struct env *env)
 	struct env_note note;
 
 	env_note_get(env, &note);
-	return note.failed ? FAILED_WAIT_MS : GATE_WAIT_MS;
+	return note.failed ? FAILED_WAIT_MS : WAIT_MS;
 }
 
 static enum store_rc

@@ -171,3 +171,19 @@ conf_serves(const struct conf_strings *patterns, struct span model)
 			return true;
 	return patterns->n == 0;
 }
+
+bool
+conf_names(const struct conf *conf, const struct conf_channel *ch, struct span model)
+{
+	for (size_t i = 0; i < ch->models.n; i++)
+		if (conf_is_name(ch->models.at[i]) && text_equal(ch->models.at[i], model))
+			return true;
+	for (size_t i = 0; i < conf->nmodels; i++)
+		for (size_t k = 0; k < conf->models[i].ntargets; k++) {
+			const struct conf_target *target = &conf->models[i].targets[k];
+
+			if (target->channel == ch->index && text_equal(target->model, model))
+				return true;
+		}
+	return false;
+}

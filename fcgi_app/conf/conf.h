@@ -349,6 +349,8 @@ bool conf_has_tasks(const struct conf_model *model);
 bool conf_speaks_of_tasks(const struct conf *conf);
 /* Is the pattern the name of one model? */
 bool conf_is_name(struct span pattern);
+/* Is it named as a model of this channel, by a target or as such? What only a pattern matches is its client's word. */
+bool conf_names(const struct conf *conf, const struct conf_channel *ch, struct span model);
 /* Does any pattern match? No patterns match everything. */
 bool conf_serves(const struct conf_strings *patterns, struct span model);
 

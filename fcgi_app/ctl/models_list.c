@@ -20,8 +20,8 @@ why_not(enum pick_result result)
 	    [PICK_FULL] = "full",
 	    [PICK_COOLING] = "cooling",
 	    [PICK_MISSING] = "model missing",
-	    [PICK_TRIED] = "nobody",
-	    [PICK_NOBODY] = "nobody",
+	    [PICK_TRIED] = "no account",
+	    [PICK_NOBODY] = "no account",
 	};
 
 	return words[result];

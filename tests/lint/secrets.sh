@@ -18,11 +18,11 @@ only "$f/base/clock.h|store/gate.c" 'the clock is a parameter here' '\<(clock_ge
 # the loops of programs and what they do between requests; and of one request the files that wait, ask, keep or count time:
 # all that these call is given the time, and says what went wrong by what it returns
 loops='main|start|worker|master|crew|once|process|chores|errand|probe_run|balance|alert|alert_command|doctor'
-request='serve|serve_aim|page|front|attempt|answer|recall|recall_page|ask|task_of|context|context_keep|context_note'
+request='serve|serve_aim|tokenizer|page|front|attempt|answer|recall|recall_page|ask|task_of|context|context_keep|context_note'
 only "$f/($loops|$request).c|$f/ctl/[a-z_]*\.c|$f/base/clock.h" 'the clock is a parameter here' \
 	'\<clock_(wall|mono)[[:space:]]*\('
 loops='start|worker|master|crew|process|chores|probe_run|balance|alert|alert_command'
-request='serve|front|attempt|record|keeping|context|context_keep|context_note'
+request='serve|front|attempt|record|tokenizer|keeping|context|context_keep|context_note'
 only "$f/($loops|$request).c|$f/ctl/[a-z_]*\.c|$f/base/log.[ch]" 'libraries do not log' \
 	'\<(log_fields|log_write|syslog)[[:space:]]*\('
 only "$f/crew.c" 'only the master forks' '\<(fork|vfork|clone)[[:space:]]*\('

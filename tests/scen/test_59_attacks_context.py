@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lib.answers import chat_answer, chunk, plain, stream
+from lib.answers import chat_answer, chunk, error, plain, stream
 from lib.pool import K1
 from lib.wires import serve
 from test_47_context import CALL, ON, headers, lines, talk
@@ -154,3 +154,19 @@ def test_note_without_end(up, gate, note):
     assert len(led) == 1 and "characters left out" in led[0] and 500 < len(led[0]) < 6000
     assert asked and max(len(text.split()) for text in asked) < 1500
     assert "no summary" not in g.log_text()
+
+
+def test_names_of_clients(up, gate):
+    """Models of clients' own making, as many as are remembered, do not keep out those that the configuration names."""
+    g = gate(
+        accounts=1,
+        models={"good": {"targets": [{"channel": "oa", "model": "g1"}]}},
+        routing={"model_fail_after": 3},
+        breaker={"threshold": 100},
+        channel_breaker={"triggers": []},
+        upstream={"max_attempts": 1},
+    )
+    for i in range(520):
+        assert g.ask(f"made-up-{i}").status == 200
+    up.default(error(500))
+    assert [g.ask("good").status for _ in range(4)] == [502, 502, 502, 503]

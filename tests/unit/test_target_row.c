@@ -293,6 +293,73 @@ test_bound(void **state)
 	in_txn(state, bound_in);
 }
 
+static void
+feed_named(struct txn *txn, const char *model, bool failed, int64_t now_ms)
+{
+	struct target_outcome outcome = failed ? bad : fine;
+	struct target_change change;
+
+	outcome.named = true;
+	OK(target_feed(txn, ref(0, model), &outcome, &policy, (struct wall_ms){now_ms}, &change));
+}
+
+/* Clients cannot keep out what the configuration names, neither by their number nor by hashes made for it. */
+static enum store_rc
+named_in(struct txn *txn, void *arg)
+{
+	char model[32];
+
+	(void)arg;
+	feed_named(txn, "known", false, T0);
+	for (unsigned i = 0; i < TARGET_MODELS_MAX; i++) {
+		snprintf(model, sizeof model, "model-%u", i);
+		feed(txn, model, false, T0 + MIN + i);
+	}
+	assert_int_equal(rows_of(txn, 0), TARGET_MODELS_MAX);
+	for (int i = 0; i < 5; i++)
+		feed_named(txn, "new", true, T0 + 2 * MIN);
+	assert_false(has(txn, 0, "model-0", 0));
+	feed_named(txn, "newer", false, T0 + 2 * MIN);
+	assert_true(has(txn, 0, "known", 0) && has(txn, 0, "new", 5));
+	assert_int_equal(rows_of(txn, 0), TARGET_MODELS_MAX);
+	return STORE_OK;
+}
+
+static void
+test_named(void **state)
+{
+	in_txn(state, named_in);
+}
+
+/* Others stand wherever it could: with hashes that were made for that. */
+static enum store_rc
+surrounded_in(struct txn *txn, void *arg)
+{
+	char bytes[sizeof(struct target_row) + 1];
+	struct target_row row = {.version = 1, .success_ms = T0};
+	uint64_t hash = key_hash(0, "known", 5);
+
+	(void)arg;
+	for (unsigned i = 0; i < 4; i++) {
+		memcpy(bytes, &row, sizeof row);
+		bytes[sizeof row] = (char)('0' + i);
+		OK(txn_put(txn, key_of(KEY_TARGET, 0, (hash + i) % ((UINT64_C(1) << 40) - 1)),
+		    bytes, sizeof bytes));
+	}
+	feed(txn, "known", true, T0);
+	assert_false(has(txn, 0, "known", 1));
+	feed_named(txn, "known", true, T0);
+	assert_true(has(txn, 0, "known", 1));
+	assert_int_equal(rows_of(txn, 0), 4);
+	return STORE_OK;
+}
+
+static void
+test_surrounded(void **state)
+{
+	in_txn(state, surrounded_in);
+}
+
 /* What no version of ours writes reads as nothing, and is written over. */
 static enum store_rc
 foreign_in(struct txn *txn, void *arg)
@@ -486,6 +553,8 @@ main(void)
 	    TXN_TEST(test_changes),
 	    TXN_TEST(test_rows),
 	    TXN_TEST(test_bound),
+	    TXN_TEST(test_named),
+	    TXN_TEST(test_surrounded),
 	    TXN_TEST(test_foreign),
 	    TXN_TEST(test_processes),
 	    TXN_TEST(test_trials),
