@@ -150,7 +150,7 @@ one_round(struct serve_job *j, struct why *why)
 	serve_aim_look(j);
 	w->wish.random = serve_job_random(j->s);
 	w->wish.may_queue = w->channel->policy.pool.queue_timeout_ms > 0 &&
-	                    !j->s->watch->stopping && !walk_has_spare(w);
+	                    !j->s->watch->stopping && !walk_has_other(w);
 	if (pick_take(j->s->env, j->s->slot, &w->wish, clock_wall(), &lease, &w->reason, why) !=
 	    ERR_OK)
 		return ROUND_STORE;

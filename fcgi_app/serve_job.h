@@ -27,7 +27,7 @@ struct serve_job {
 	struct weigh weigh;     /* how large its prompt is */
 	const int64_t *prompts; /* tokens as each target's model counts them; NULL: not counted */
 	bool explain;           /* an admin asks what would happen: nothing is to happen */
-	bool aside; /* a question of our own (ask.h) inside another request: it asks none itself */
+	bool inner; /* a question of our own (ask.h) inside another request: it asks none itself */
 };
 
 /* From the route on, of a job whose request is read: until the client has its answer. */

@@ -163,7 +163,7 @@ recall(struct memory *m, struct span *name_out)
 static bool
 may_ask(const struct serve_job *j)
 {
-	return !j->explain && !j->aside && j->rq.endpoint->dialect != &dialect_count_tokens &&
+	return !j->explain && !j->inner && j->rq.endpoint->dialect != &dialect_count_tokens &&
 	       clock_mono().v >= j->s->classifier_rests.v;
 }
 

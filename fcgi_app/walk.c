@@ -202,7 +202,7 @@ walk_wish(const struct walk *w, size_t target, struct arena *arena, struct pick_
 }
 
 bool
-walk_has_spare(const struct walk *w)
+walk_has_other(const struct walk *w)
 {
 	for (size_t i = 0; i < w->plan.ntargets && w->candidates != NULL; i++)
 		if (w->candidates[i].out == ELECT_IN)
@@ -217,13 +217,13 @@ has_next(const struct walk *w)
 	for (size_t i = 0; i < w->plan.ntargets && w->candidates != NULL; i++)
 		if (elect_is_spare(w->candidates[i].out))
 			return true;
-	return walk_has_spare(w);
+	return walk_has_other(w);
 }
 
 void
 walk_note_answers(struct walk *w)
 {
-	w->plan.spare = walk_has_spare(w);
+	w->plan.other = walk_has_other(w);
 	w->wish.no_probe = !w->last_chance && (has_next(w) || plan_more(&w->plan, w->answers));
 	w->wish.last_resort = w->last_chance;
 	w->wish.fallback =

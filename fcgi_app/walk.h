@@ -83,7 +83,7 @@ void walk_wish(
 /* Go to this target. */
 void walk_take(struct walk *w, size_t target, struct arena *arena);
 /* Some other target is in: the present one need neither wait nor be tried while it rests. */
-bool walk_has_spare(const struct walk *w);
+bool walk_has_other(const struct walk *w);
 /* What the answers of the chain's breakers say to the next pick. */
 void walk_note_answers(struct walk *w);
 /* Behind the targets: the next channel of the chain; behind its end the first one again, to try there who rests. False: all is tried. */
