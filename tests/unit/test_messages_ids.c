@@ -1,5 +1,7 @@
 #include "dialect/messages_ids.h"
 
+#include "lib/in_arena.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,24 +9,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static struct arena *arena;
-
-static int
-begin(void **state)
-{
-	(void)state;
-	arena = arena_new((size_t)64 << 20);
-	return 0;
-}
-
-static int
-end(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 /* Turns of calls, apart by blanks; each letter is an id. */
 static struct form
@@ -136,9 +120,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(test_rows, begin, end),
-	    cmocka_unit_test_setup_teardown(test_stays, begin, end),
-	    cmocka_unit_test_setup_teardown(test_alike, begin, end),
+	    cmocka_unit_test_setup_teardown(test_rows, in_arena_begin, in_arena_end),
+	    cmocka_unit_test_setup_teardown(test_stays, in_arena_begin, in_arena_end),
+	    cmocka_unit_test_setup_teardown(test_alike, in_arena_begin, in_arena_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
