@@ -8,7 +8,7 @@ host would, also one that it refuses then, and must hold all that was said.
 import dataclasses
 import json
 
-from . import answers, grammar, hosts, strict, wires
+from . import answers, grammar, hosts, replies, strict, wires
 from .fcgi import parse_sse
 from .hosts import HOSTS, OTHER
 
@@ -57,7 +57,7 @@ PLAN = [
         "cut",
     ),
     Turn([("result", 3, "", False)], [("assistant", "A boat at sea. \u2028\U0001f600")], "killed"),
-    Turn([say("Whose?")], [call(4, x="\\\"\n")]),
+    Turn([say("Whose?")], [call(4, x='\\"\n')]),
     Turn([("result", 4, '{"owner": "me"}', False)], [("assistant", "Yours.")]),
     Turn([say("Is it far?")], [("thought", "Miles."), ("assistant", "Yes.")], "broken"),
     Turn([say("Fetch it.")], [("thought", "Both."), call(5, b=1), call(6, b=2)]),
@@ -285,7 +285,7 @@ class Journey:
         self.served.append(host)
         self.made = self.answer(host, "include" in doc)
         streamed, size = bool(doc.get("stream")), len(x.request.body) // 4
-        hosts.answer(host, self.made, streamed, size, fault == "cut")(x)
+        replies.answer(host, self.made, streamed, size, fault == "cut")(x)
 
     def _compare(self, host, got):
         want = hosts.due(host, self.said + self.sent)
@@ -315,7 +315,7 @@ class Journey:
         return odd or f"{host.prefix}{n}"
 
     def answer(self, host, sealed):
-        items = hosts.spoken(host, self.turn.answer, sealed)
+        items = replies.spoken(host, self.turn.answer, sealed)
         self.given = {i[1]: self.id(host, i[1]) for i in items if i[0] == "call"}
         return [(i[0], self.given[i[1]], *i[2:]) if i[0] == "call" else i for i in items]
 
