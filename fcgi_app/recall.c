@@ -60,6 +60,23 @@ store_failed(struct serve_job *j)
 	return false;
 }
 
+/* With what is sent. */
+static bool
+is_readable(struct serve_job *j, struct span kept)
+{
+	struct recall *r = &j->recall;
+	size_t n = scan_items(kept, FORM_ITEMS_MAX) + scan_items(r->written.body, FORM_ITEMS_MAX);
+
+	if (n > FORM_ITEMS_MAX)
+		return refuse(j, "conversation_too_large",
+		    arena_print(j->s->arena,
+		        "the conversation has more than %d messages, parts of them and tools: begin "
+		        "another one",
+		        FORM_ITEMS_MAX));
+	r->carried = history_carry(j->s->arena, &r->from);
+	return true;
+}
+
 static bool
 find(struct serve_job *j, struct span id)
 {
@@ -76,10 +93,8 @@ find(struct serve_job *j, struct span id)
 	case STORE_BAD:
 	case STORE_IO: return store_failed(j);
 	}
-	if (r->found) {
-		r->carried = history_carry(j->s->arena, &r->from);
-		return true;
-	}
+	if (r->found)
+		return is_readable(j, text);
 	text_clean(shown, sizeof shown, id);
 	return refuse(j, "previous_response_not_found",
 	    arena_print(j->s->arena,
