@@ -1,6 +1,7 @@
 #include "convert_turns.h"
 
 #include "dialect/edit.h"
+#include "dialect/messages.h"
 #include "dialect/messages_ids.h"
 
 #include <string.h>
@@ -325,13 +326,32 @@ edit_system(struct turns *t)
 	        (const struct span[]){SPAN("\"system\":"), join_system(t, &own), SPAN(",")}, 3))};
 }
 
+/* A host of messages wants tools where there are calls, also where the client offers none any more. */
+static size_t
+edit_tool(const struct turns *t, struct edit *edit_out)
+{
+	static const char *const paths[] = {"tools", "tool_choice"};
+	const struct convert *c = t->c;
+	struct span body = c->rq->read.body;
+	struct scan_value own[NELEM(paths)];
+
+	if (c->rq->endpoint->wire != FORM_MESSAGES || c->form.ntools > 0 ||
+	    !messages_wants_tool(c->say->turns, c->say->nturns) ||
+	    scan_pick(body, paths, own, NELEM(paths), NULL) != ERR_OK ||
+	    own[0].type != SCAN_ABSENT || own[1].type != SCAN_ABSENT)
+		return 0;
+	*edit_out = (struct edit){{text_trim(body).p + 1, 0},
+	    SPAN("\"tools\":" MESSAGES_TOOL ",\"tool_choice\":" MESSAGES_TOOL_CHOICE ",")};
+	return 1;
+}
+
 static enum err
 build(struct turns *t, struct dialect_request *read_out)
 {
 	const struct convert *c = t->c;
 	const struct scan_value *list = list_of(c);
-	struct edit edits[2];
-	size_t n = 0, room = c->rq->read.body.n + t->list->n + t->system->n + 256;
+	struct edit edits[3];
+	size_t n = 0, room = c->rq->read.body.n + t->list->n + t->system->n + 512;
 	struct buf *out;
 
 	buf_char(t->list, ']');
@@ -344,6 +364,7 @@ build(struct turns *t, struct dialect_request *read_out)
 		edits[n] = edit_system(t);
 		room += edits[n++].text.n;
 	}
+	n += edit_tool(t, &edits[n]);
 	out = arena_buf(c->arena, room);
 	edit_apply(c->rq->read.body, edits, n, out);
 	return dialect_read(c->rq->endpoint->dialect, buf_text(out), read_out, t->why);

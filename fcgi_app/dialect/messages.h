@@ -31,4 +31,14 @@ bool messages_answer(struct span body, struct dialect_tap *tap);
  */
 bool messages_may_think(const struct form *form, const struct form_target *target);
 
+/*
+ * Where calls or results stand in a conversation the API wants tools beside it, though none are offered any more: one
+ * that must not be called. messages_tools.c.
+ */
+bool messages_wants_tool(const struct form_turn *turns, size_t nturns);
+#define MESSAGES_TOOL                                                \
+	"[{\"name\":\"none\",\"description\":\"Not to be called.\"," \
+	"\"input_schema\":{\"type\":\"object\"}}]"
+#define MESSAGES_TOOL_CHOICE "{\"type\":\"none\"}"
+
 #endif
