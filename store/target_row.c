@@ -219,10 +219,24 @@ row_put(struct txn *txn, uint64_t key, struct env_bytes model, const struct targ
 	return txn_put(txn, key, bytes, sizeof copy + model.n);
 }
 
+/* Of a model that has none yet. STORE_NONE: there is no room for it. */
+static enum store_rc
+row_new(struct txn *txn, uint16_t channel, uint64_t key, struct env_bytes model,
+    const struct target_row *row)
+{
+	struct target_channel of_channel;
+	enum store_rc rc = target_channel_get(txn, channel, &of_channel);
+
+	if (rc == STORE_OK || rc == STORE_NONE)
+		rc = make_room(txn, channel, row, &of_channel);
+	if (rc == STORE_OK)
+		rc = channel_put(txn, channel, &of_channel);
+	return rc == STORE_OK ? row_put(txn, key, model, row) : rc;
+}
+
 enum store_rc
 target_put(struct txn *txn, uint16_t channel, struct env_bytes model, const struct target_row *row)
 {
-	struct target_channel of_channel;
 	struct target_row old;
 	struct place place;
 	enum store_rc rc;
@@ -232,17 +246,11 @@ target_put(struct txn *txn, uint16_t channel, struct env_bytes model, const stru
 	rc = row_find(txn, channel, model, &place, &old);
 	if (rc == STORE_OK)
 		return row_put(txn, place.key, model, row);
-	if (rc == STORE_NONE && place.key == 0 && row->named && place.weak != 0)
-		return row_put(txn, place.weak, model, row);
-	if (rc != STORE_NONE || place.key == 0)
-		return rc == STORE_NONE ? STORE_OK : rc;
-	rc = target_channel_get(txn, channel, &of_channel);
-	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = make_room(txn, channel, row, &of_channel);
-	if (rc != STORE_OK)
-		return rc == STORE_NONE ? STORE_OK : rc;
-	rc = channel_put(txn, channel, &of_channel);
-	return rc == STORE_OK ? row_put(txn, place.key, model, row) : rc;
+	if (rc == STORE_NONE && place.key != 0)
+		rc = row_new(txn, channel, place.key, model, row);
+	else if (rc == STORE_NONE && place.weak != 0 && row->named)
+		rc = row_put(txn, place.weak, model, row);
+	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
 /* The channel's stamps. True: they changed. */
