@@ -31,7 +31,8 @@ CFLAGS ?= -O2 -g $(FORTIFY)
 WERROR ?=
 CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Ifcgi_app -I.
 ALL_CFLAGS = -std=gnu11 $(CPPFLAGS) $(WARN) $(HARD) $(WERROR) -fPIE $(CFLAGS)
-LDFLAGS += $(foreach f,$(HARD_LINK),$(call trylink,$(f)))
+LDHARD := $(foreach f,$(HARD_LINK),$(call trylink,$(f)))
+LDFLAGS += $(LDHARD)
 LIBS := -lfcgi -lcurl -ljson-c -llmdb -lssl -lcrypto -lpcre2-8 -lpthread
 # What hosts of web spaces seldom have goes in; what Apache and PHP bring along stays shared.
 LIBS_PORTABLE := -Wl,-Bstatic -lfcgi -ljson-c -llmdb -Wl,-Bdynamic -lcurl -lssl -lcrypto -lpcre2-8 -lpthread
@@ -234,6 +235,7 @@ install: all ## into PREFIX (default /usr/local), below DESTDIR
 	install -m 0644 README.md CHANGES.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sluice/
 	install -m 0644 examples/*.json examples/*.conf $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
 	install -m 0644 examples/README.md $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0755 examples/chat.sh examples/provider.py $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
 	cp -r examples/systemd $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
 	install -m 0644 lighttpd/* $(DESTDIR)$(PREFIX)/share/doc/sluice/lighttpd/
 	install -m 0644 apache/*.* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/

@@ -158,8 +158,7 @@ answer_store_failed(struct serve_job *j, const struct why *why)
 	    .message = SPAN("the gateway's state cannot be used now, try again shortly"),
 	    .retry_after_s = 1};
 
-	log_fields(j->s->log, LOG_LEVEL_ERROR, clock_wall(), "the store failed",
-	    LOG_TEXT("id", j->rq.id), LOG_Z("why", why->text));
+	serve_job_log(j, LOG_LEVEL_ERROR, "the store failed", why->text);
 	j->record.outcome = error.code;
 	respond_error(&j->respond, &error);
 }

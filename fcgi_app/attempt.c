@@ -114,8 +114,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 		    j->convert.say != NULL ? j->convert.way.body.n : j->rq.read.body.n);
 	if (settle_lease(j->s->env, j->s->slot, j->s->pool, lease, &result, clock_wall(), &report,
 	        &why) != ERR_OK) {
-		log_fields(j->s->log, LOG_LEVEL_ERROR, clock_wall(), "a lease could not be settled",
-		    LOG_TEXT("id", j->rq.id), LOG_Z("why", why.text));
+		serve_job_log(j, LOG_LEVEL_ERROR, "a lease could not be settled", why.text);
 		j->s->unreleased = !settle_release(j->s->env, j->s->slot);
 	} else {
 		attempt_log(j, report.events, report.n);

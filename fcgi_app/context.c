@@ -67,7 +67,7 @@ refuse_busy(struct serve_job *j)
 	    .type = "invalid_request_error",
 	    .code = "conversation_busy",
 	    .message = SPAN("another request of this conversation is being answered: wait for its "
-	                    "end, or begin another conversation by another X-Session-Id"),
+	                    "end, or begin another conversation by another session id"),
 	    .retry_after_s = 1};
 
 	j->record.outcome = error.code;
@@ -127,8 +127,7 @@ static bool
 refuse_size(struct serve_job *j, const char *text)
 {
 	answer_refuse(j, 400, "conversation_too_large",
-	    arena_print(
-	        j->s->arena, "%s: begin another conversation by another X-Session-Id", text));
+	    arena_print(j->s->arena, "%s: begin another conversation by another session id", text));
 	return false;
 }
 
@@ -148,7 +147,7 @@ load(struct serve_job *j)
 		    LOG_Z("session", j->context.key.brief), LOG_Z("why", why.text));
 		answer_refuse(j, 500, "conversation_damaged",
 		    "what is kept of this conversation cannot be read any more: begin another one "
-		    "by another X-Session-Id");
+		    "by another session id");
 		return false;
 	case STORE_BUSY:
 	case STORE_IO: break;

@@ -2,11 +2,8 @@
 
 #include "base/clock.h"
 #include "dialect/chat_answer.h"
-#include "dialect/run.h"
 #include "redact.h"
 #include "serve_job.h"
-
-#include <string.h>
 
 struct keep {
 	struct serve_job *j;

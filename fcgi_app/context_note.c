@@ -6,6 +6,7 @@
 #include "conf/known.h"
 #include "context_tale.h"
 #include "dialect/form_pack.h"
+#include "dialect/trim.h"
 #include "recall_store.h"
 #include "route.h"
 
@@ -249,8 +250,7 @@ write_note(const struct work *w, size_t cut, struct span *text_out)
 	}
 	*text_out = trim_text(s->arena, answer.text, NOTE_BYTES);
 	if (recall_store_put(&at, *text_out) != STORE_OK)
-		log_fields(s->log, LOG_LEVEL_WARN, clock_wall(), "a summary was not kept",
-		    LOG_TEXT("id", w->j->rq.id), LOG_Z("why", env_error(s->env)));
+		serve_job_log(w->j, LOG_LEVEL_WARN, "a summary was not kept", env_error(s->env));
 	return true;
 }
 

@@ -3,8 +3,6 @@
 #include "dialect/form_pack.h"
 #include "keeping.h"
 
-#include <string.h>
-
 #define SWEEP_MOST 64
 
 /* One call in the store; its function may run again from the start. */
@@ -255,24 +253,6 @@ context_store_append(const struct context_store *at, const struct form_turn *tur
 		rc = append_packed(at, &append, why);
 	buf_release(&text);
 	return rc;
-}
-
-/* ---- the end ---- */
-
-static enum store_rc
-drop_in(struct txn *book, void *arg)
-{
-	const struct context_job *job = arg;
-
-	return talk_drop(book, job->key, &job->limits);
-}
-
-enum store_rc
-context_store_drop(const struct context_store *at, struct why *why)
-{
-	struct context_job job = job_of(at);
-
-	return failed(at->s, keeping_change(at->s, drop_in, &job, at->now), why);
 }
 
 bool

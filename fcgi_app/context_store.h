@@ -46,7 +46,6 @@ enum store_rc context_store_get(const struct context_store *at, struct arena *ar
 /* All or none; what `first` says is of turns[0]. */
 enum store_rc context_store_append(const struct context_store *at, const struct form_turn *turns,
     size_t n, enum talk_first first, struct why *why) STORE_MUST_CHECK;
-enum store_rc context_store_drop(const struct context_store *at, struct why *why) STORE_MUST_CHECK;
 /* Up to `most` that have expired, or are too much; false: all is done, or it failed. */
 bool context_store_sweep(struct serve *s, struct wall_ms now, unsigned most);
 

@@ -1,6 +1,7 @@
 #include "convert_turns.h"
 
 #include "dialect/edit.h"
+#include "dialect/messages_ids.h"
 
 #include <string.h>
 
@@ -13,7 +14,8 @@ struct turns {
 	struct why *why;
 	struct span *items; /* of the client's list, raw */
 	unsigned char *fates;
-	size_t n, next; /* the first that was neither written nor passed over */
+	struct messages_ids ids; /* of `say` */
+	size_t n, next;          /* the first that was neither written nor passed over */
 	struct buf *list, *system;
 	struct form run; /* turns that wait to be written */
 };
@@ -82,12 +84,41 @@ mark_turn(struct turns *t, const struct form_turn *was, const struct form_turn *
 	}
 }
 
+/* As the writer has it, of a call that is kept. */
+static struct span
+id_of(struct turns *t, const struct form_turn *calls, struct span id)
+{
+	struct arena *arena = t->c->arena;
+	enum form_wire wire = t->c->rq->endpoint->wire;
+
+	if (wire != FORM_MESSAGES)
+		return form_id(arena, wire, id);
+	return messages_ids_of(arena, &t->ids, (size_t)(calls - t->c->say->turns), id);
+}
+
+/* Results of kept calls must bear the ids that those are written with. */
+static void
+mark_results(struct turns *t, const struct form_turn *was, const struct form_turn *is)
+{
+	if (was->role != FORM_TOOL || is == NULL || is == t->c->say->turns ||
+	    is[-1].at != FORM_AT_KEPT)
+		return;
+	for (size_t i = 0; i < was->nparts; i++) {
+		struct span id = was->parts[i].result.id;
+
+		if (!text_equal(id_of(t, is - 1, id), id))
+			mark(t, was->parts[i].at, FATE_CHANGED);
+	}
+}
+
 static void
 mark_all(struct turns *t)
 {
 	const struct form *sent = &t->c->form, *say = t->c->say;
 	size_t k = 0;
 
+	if (t->c->rq->endpoint->wire == FORM_MESSAGES)
+		t->ids = messages_ids_find(t->c->arena, say);
 	for (size_t i = 0; i < sent->nturns; i++) {
 		const struct form_turn *was = &sent->turns[i], *is = NULL;
 
@@ -97,6 +128,7 @@ mark_all(struct turns *t)
 		    say->turns[k].role == was->role)
 			is = &say->turns[k++];
 		mark_turn(t, was, is);
+		mark_results(t, was, is);
 	}
 }
 

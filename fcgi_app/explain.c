@@ -253,7 +253,7 @@ look_at_channel(struct job *job)
 	enum store_rc rc;
 
 	job->nseen = 0;
-	walk_aim(w);
+	walk_note_answers(w);
 	w->wish.may_queue = w->channel->policy.pool.queue_timeout_ms > 0;
 	rc = pick_explain(job->txn, job->x->slot, &w->wish, job->x->now, gather, job, &job->view);
 	if (rc == STORE_OK)

@@ -70,7 +70,8 @@ rests(const struct row *row, size_t channel, struct span model, bool *rests_out)
 {
 	struct target_policy policy = pool_target_policy(conf_of(row->offer));
 	struct target_row known;
-	enum store_rc rc = pool_target(row->txn, row->offer->pool, channel, model, &known);
+	enum store_rc rc =
+	    target_get(row->txn, pool_target(row->offer->pool, channel, model), &known);
 
 	*rests_out =
 	    rc == STORE_OK && target_state(&known, &policy, row->offer->now) == TARGET_RESTS;

@@ -217,12 +217,10 @@ pool_target_policy(const struct conf *conf)
 	};
 }
 
-enum store_rc
-pool_target(struct txn *txn, const struct pool *pool, size_t channel, struct span model,
-    struct target_row *row_out)
+struct target_ref
+pool_target(const struct pool *pool, size_t channel, struct span model)
 {
-	return target_get(
-	    txn, pool->channels[channel].number, (struct env_bytes){model.p, model.n}, row_out);
+	return (struct target_ref){pool->channels[channel].number, {model.p, model.n}};
 }
 
 uint32_t

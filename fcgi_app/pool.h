@@ -66,8 +66,6 @@ bool pool_has(const struct pool *pool, size_t channel, size_t account);
 
 /* By what a model on a channel is judged: the same for all. */
 struct target_policy pool_target_policy(const struct conf *conf);
-/* target_get() of a model on a channel. */
-enum store_rc pool_target(struct txn *txn, const struct pool *pool, size_t channel,
-    struct span model, struct target_row *row_out) STORE_MUST_CHECK;
+struct target_ref pool_target(const struct pool *pool, size_t channel, struct span model);
 
 #endif

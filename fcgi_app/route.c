@@ -133,33 +133,32 @@ room_for(const struct conf *conf)
 	return n;
 }
 
-bool
-route_all(const struct conf *conf, const struct route_wish *wish, struct arena *arena,
-    struct route_list *list_out)
-{
-	const struct conf_model *entry = conf_model(conf, wish->model);
-	struct route_list list = {.by_task = route_is_auto(conf, wish->model)};
-
-	list.at = arena_alloc(arena, (list.by_task       ? room_for(conf)
-	                                 : entry != NULL ? entry->ntargets
-	                                                 : 1) *
-	                                 sizeof *list.at);
-	if (list.by_task)
-		add_task(conf, wish->task, wish->wires, &list);
-	else
-		add_name(conf, wish->model, wish->wires, &list);
-	list.strategy = strategy_of(conf, &list);
-	*list_out = list;
-	return route_speaks(conf, &list, wish->wires);
-}
-
-bool
-route_speaks(const struct conf *conf, const struct route_list *list, unsigned wires)
+/* Is there a candidate of one of these wires? */
+static bool
+speaks(const struct conf *conf, const struct route_list *list, unsigned wires)
 {
 	for (size_t i = 0; i < list->n; i++)
 		if ((ROUTE_WIRE(conf->channels[list->at[i].channel].wire) & wires) != 0)
 			return true;
 	return false;
+}
+
+bool
+route_all(const struct conf *conf, const struct route_wish *wish, struct arena *arena,
+    struct route_list *list_out)
+{
+	const struct conf_model *entry = conf_model(conf, wish->model);
+	bool by_task = route_is_auto(conf, wish->model);
+	size_t most = by_task ? room_for(conf) : entry != NULL ? entry->ntargets : 1;
+	struct route_list list = {.at = arena_alloc(arena, most * sizeof *list.at)};
+
+	if (by_task)
+		add_task(conf, wish->task, wish->wires, &list);
+	else
+		add_name(conf, wish->model, wish->wires, &list);
+	list.strategy = strategy_of(conf, &list);
+	*list_out = list;
+	return speaks(conf, &list, wish->wires);
 }
 
 bool

@@ -29,17 +29,17 @@ struct route {
 struct route_list {
 	struct route *at; /* in the order of the configuration, each once */
 	size_t n;
-	bool by_task; /* the task, not a name, led to them */
 	int strategy; /* enum conf_routing: how one is chosen */
 };
 
-/* Is it the task that says which model? */
-bool route_is_auto(const struct conf *conf, struct span model);
 struct route_wish {
 	struct span model;
 	struct span task; /* "" = none is known */
 	unsigned wires;   /* ROUTE_WIRE bits: who can serve */
 };
+
+/* Is it the task that says which model? */
+bool route_is_auto(const struct conf *conf, struct span model);
 /* All candidates of an entry, whatever they speak. False: nobody serves this model on one of the wires. */
 bool route_all(const struct conf *conf, const struct route_wish *wish, struct arena *arena,
     struct route_list *list_out);
@@ -47,8 +47,6 @@ bool route_all(const struct conf *conf, const struct route_wish *wish, struct ar
 bool route_find(
     const struct conf *conf, struct span model, unsigned wires, struct route *route_out);
 
-/* Is there a candidate of one of these wires? */
-bool route_speaks(const struct conf *conf, const struct route_list *list, unsigned wires);
 /* Does the list name the task? */
 bool route_lists(const struct conf_strings *tasks, struct span task);
 

@@ -96,8 +96,7 @@ trial_in(struct txn *txn, void *arg)
 static void
 warn(struct serve_job *j, const char *message)
 {
-	log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), message, LOG_TEXT("id", j->rq.id),
-	    LOG_Z("why", env_error(j->s->env)));
+	serve_job_log(j, LOG_LEVEL_WARN, message, env_error(j->s->env));
 }
 
 /* May the request go to the chosen target? One that was at rest takes one request over all processes. */
@@ -199,7 +198,7 @@ void
 serve_aim_look(struct serve_job *j)
 {
 	look_at_chain(j);
-	walk_aim(&j->walk);
+	walk_note_answers(&j->walk);
 }
 
 /* ---- the body ---- */
@@ -208,15 +207,7 @@ serve_aim_look(struct serve_job *j)
 static enum err
 aim(struct serve_job *j, struct why *why)
 {
-	const struct walk *w = &j->walk;
-	struct conf_target known = plan_target(&w->plan);
-	struct convert_target target = {
-	    .channel = w->channel,
-	    .model = w->plan.model,
-	    .max_output = known.max_output,
-	    .defaults = known.defaults,
-	    .ndefaults = known.ndefaults,
-	};
+	struct convert_target target = walk_target(&j->walk);
 	enum err err = recall_aim(j, why);
 
 	if (err == ERR_OK)

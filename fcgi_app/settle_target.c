@@ -52,7 +52,8 @@ enum store_rc
 settle_target(struct txn *txn, struct settle_job *job)
 {
 	enum verdict verdict = job->outcome->finding->verdict;
-	struct env_bytes model = {job->outcome->model, strlen(job->outcome->model)};
+	struct target_ref ref = {
+	    job->lease->ref.channel, {job->outcome->model, strlen(job->outcome->model)}};
 	struct target_outcome outcome = outcome_of(job);
 	struct target_policy policy = pool_target_policy(job->pool->conf);
 	struct target_change change;
@@ -62,7 +63,7 @@ settle_target(struct txn *txn, struct settle_job *job)
 	if (!job->outcome->target ||
 	    (verdict != VERDICT_OK && !verdict_table[verdict].target_counts))
 		return STORE_OK;
-	rc = target_feed(txn, job->lease->ref.channel, model, &outcome, &policy, job->now, &change);
+	rc = target_feed(txn, ref, &outcome, &policy, job->now, &change);
 	if (rc == STORE_OK) {
 		job->alone = change.alone;
 		target_event(job, &change);

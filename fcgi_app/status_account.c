@@ -1,6 +1,5 @@
 #include "status_account.h"
 
-#include "base/date.h"
 #include "judge.h"
 #include "probe.h"
 #include "store/cooldown.h"

@@ -7,8 +7,6 @@
 
 #include "store/told.h"
 
-#include <string.h>
-
 #define ANSWER_TOKENS 64 /* one word, and room for hosts that want to say a little more */
 #define IN_VAIN_MS \
 	60000 /* a conversation that it could not name: asked again then, if it goes on */
@@ -145,8 +143,7 @@ keep(struct memory *m, struct span name, int64_t ttl_ms)
 	m->ttl_ms = ttl_ms;
 	m->now = clock_wall();
 	if (env_update(s->env, put_in, m) != STORE_OK)
-		log_fields(s->log, LOG_LEVEL_WARN, m->now, "a task was not kept",
-		    LOG_TEXT("id", m->j->rq.id), LOG_Z("why", env_error(s->env)));
+		serve_job_log(m->j, LOG_LEVEL_WARN, "a task was not kept", env_error(s->env));
 }
 
 /* False: it must be asked. */
@@ -166,7 +163,7 @@ recall(struct memory *m, struct span *name_out)
 static bool
 may_ask(const struct serve_job *j)
 {
-	return !j->explain && !j->aside && j->rq.endpoint->dialect != &dialect_count_tokens &&
+	return !j->explain && !j->inner && j->rq.endpoint->dialect != &dialect_count_tokens &&
 	       clock_mono().v >= j->s->classifier_rests.v;
 }
 

@@ -1,7 +1,8 @@
 #include "tokenizer.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,8 +63,12 @@ tokenizer_of(struct serve *s)
 	struct why why;
 
 	if (!s->tokens_sought && tokenizer_find(s->conf->state_dir.p, path) &&
-	    tokens_open(path, &s->tokens, &why) != ERR_OK)
+	    tokens_open(path, &s->tokens, &why) != ERR_OK) {
 		s->tokens = NULL;
+		log_fields(s->log, LOG_LEVEL_WARN, clock_wall(),
+		    "tokens are estimated: their tables cannot be read", LOG_Z("file", path),
+		    LOG_Z("why", why.text));
+	}
 	s->tokens_sought = true;
 	return s->tokens;
 }

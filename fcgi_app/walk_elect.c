@@ -1,7 +1,5 @@
 #include "walk_elect.h"
 
-#include <string.h>
-
 #define OUTPUT_TOKENS 500 /* of an answer, where nothing is known of the model's */
 
 static const struct conf_target *
@@ -86,7 +84,8 @@ read_target(struct txn *txn, struct walk_elect *e, size_t i)
 	struct elect_candidate *c = &e->walk->candidates[i];
 	enum elect_out before = c->out;
 	struct target_row row;
-	enum store_rc rc = pool_target(txn, e->walk->wish.pool, route->channel, route->model, &row);
+	enum store_rc rc =
+	    target_get(txn, pool_target(e->walk->wish.pool, route->channel, route->model), &row);
 
 	if (rc != STORE_OK && rc != STORE_NONE)
 		return rc;
@@ -183,8 +182,8 @@ walk_elect_trial(struct txn *txn, const struct walk_elect *e, bool *taken_out)
 	const struct route *route = &w->plan.targets[e->target];
 	struct target_policy policy = pool_target_policy(w->plan.conf);
 
-	return target_try(txn, w->wish.pool->channels[route->channel].number,
-	    (struct env_bytes){route->model.p, route->model.n}, &policy, e->now, taken_out);
+	return target_try(txn, pool_target(w->wish.pool, route->channel, route->model), &policy,
+	    e->now, taken_out);
 }
 
 int64_t

@@ -11,8 +11,6 @@
 
 #include "walk.h"
 
-#include "store/target.h"
-
 /* How large the request is. */
 struct walk_size {
 	const int64_t *prompts; /* tokens as each target's model counts them; NULL: not counted */

@@ -14,7 +14,7 @@
  * Bounds    one conversation by `max_bytes` of its turns, all by `max_total_bytes` of pages: the one that was unused
  *           longest goes first
  * Clock     used further ahead than the time to live: a clock was wrong, it has expired
- * Errors    STORE_FULL: the conversation, or the store, has no room for it; STORE_BUSY: it has not the turns that it was
+ * Errors    STORE_FULL: the conversation, or the store, has no room for it; STORE_NONE: it has not the turns that it was
  *           to be continued from; others as in env.h
  * Source    SPEC.md sections 13, 15
  */

@@ -14,8 +14,9 @@
  *           that is further ahead than `cooldown_ms` (another setting, a wrong clock) is over.
  * Alone     a model fails, and another one of the channel succeeded since its first failure. What is needed to tell is
  *           in struct target_channel, stamped in the order of transactions: exact whatever the clock does.
- * Ratio     each answer counts by its size: a short prompt, in which the frame outweighs the text, says little of a long
- *           one. It begins at 1 with a small weight.
+ * Ratio     each answer counts by its size, and a short prompt, in which the frame outweighs the text, not at all: else
+ *           many of them would say that a long one is too long for a window in which it fits. It begins at 1 with a
+ *           small weight.
  * Errors    where there is no room for a model nothing is kept of it and STORE_OK is returned
  * Source    SPEC.md sections 12 and 13
  */
@@ -55,6 +56,12 @@ struct target_channel {
 	int64_t success_ms; /* the first success behind it; earlier than it: none yet */
 };
 _Static_assert(sizeof(struct target_channel) == 24, "target_channel has no padding");
+
+/* A model on a channel, as rows name it. */
+struct target_ref {
+	uint16_t channel;
+	struct env_bytes model;
+};
 
 struct target_policy {
 	int64_t window_ms;
@@ -97,10 +104,10 @@ int64_t target_correct(const struct target_row *row, int64_t estimated);
 /* ---- rows ---- */
 
 /* STORE_NONE: nothing is known; the row is then an empty one with the version set. */
-enum store_rc target_get(struct txn *txn, uint16_t channel, struct env_bytes model,
-    struct target_row *row_out) STORE_MUST_CHECK;
-enum store_rc target_put(struct txn *txn, uint16_t channel, struct env_bytes model,
-    const struct target_row *row) STORE_MUST_CHECK;
+enum store_rc target_get(
+    struct txn *txn, struct target_ref ref, struct target_row *row_out) STORE_MUST_CHECK;
+enum store_rc target_put(
+    struct txn *txn, struct target_ref ref, const struct target_row *row) STORE_MUST_CHECK;
 enum store_rc target_channel_get(
     struct txn *txn, uint16_t channel, struct target_channel *row_out) STORE_MUST_CHECK;
 
@@ -109,15 +116,14 @@ struct target_change {
 	bool rests, back; /* it began to rest; a success ended its rest */
 	bool alone;       /* target_is_alone() with this failure */
 	int64_t old_until_ms, until_ms;
-	uint32_t consecutive;
 };
 /* target_settle() on the stored row, with what belongs to the channel. */
-enum store_rc target_feed(struct txn *txn, uint16_t channel, struct env_bytes model,
+enum store_rc target_feed(struct txn *txn, struct target_ref ref,
     const struct target_outcome *outcome, const struct target_policy *policy, struct wall_ms now,
     struct target_change *change_out) STORE_MUST_CHECK;
 /* Take the one request after a rest: *taken_out. Of a target that does not rest any may be taken. */
-enum store_rc target_try(struct txn *txn, uint16_t channel, struct env_bytes model,
-    const struct target_policy *policy, struct wall_ms now, bool *taken_out) STORE_MUST_CHECK;
+enum store_rc target_try(struct txn *txn, struct target_ref ref, const struct target_policy *policy,
+    struct wall_ms now, bool *taken_out) STORE_MUST_CHECK;
 
 /* Models of a channel, in no order; the name is not terminated, and a caller's word. `fn` returns false to stop. */
 typedef bool target_fn(struct env_bytes model, const struct target_row *row, void *arg);

@@ -72,15 +72,15 @@ struct place {
 
 /* Where the model stands (STORE_OK), or may stand (STORE_NONE). */
 static enum store_rc
-row_find(struct txn *txn, uint16_t channel, struct env_bytes model, struct place *place_out,
-    struct target_row *row_out)
+row_find(
+    struct txn *txn, struct target_ref ref, struct place *place_out, struct target_row *row_out)
 {
-	uint64_t hash = key_hash(0, model.p, model.n);
+	uint64_t hash = key_hash(0, ref.model.p, ref.model.n);
 
 	*place_out = (struct place){0, 0};
 
 	for (unsigned i = 0; i < PROBES; i++) {
-		uint64_t key = key_of(KEY_TARGET, channel, (hash + i) % PLACES);
+		uint64_t key = key_of(KEY_TARGET, ref.channel, (hash + i) % PLACES);
 		struct env_bytes bytes, name;
 		enum store_rc rc = txn_get(txn, key, &bytes);
 
@@ -91,7 +91,7 @@ row_find(struct txn *txn, uint16_t channel, struct env_bytes model, struct place
 			continue;
 		}
 		name = row_name(bytes);
-		if (name.n == model.n && memcmp(name.p, model.p, name.n) == 0) {
+		if (name.n == ref.model.n && memcmp(name.p, ref.model.p, name.n) == 0) {
 			place_out->key = key;
 			return STORE_OK;
 		}
@@ -107,11 +107,10 @@ is_kept(struct env_bytes model)
 }
 
 enum store_rc
-target_get(struct txn *txn, uint16_t channel, struct env_bytes model, struct target_row *row_out)
+target_get(struct txn *txn, struct target_ref ref, struct target_row *row_out)
 {
 	struct place place;
-	enum store_rc rc =
-	    is_kept(model) ? row_find(txn, channel, model, &place, row_out) : STORE_NONE;
+	enum store_rc rc = is_kept(ref.model) ? row_find(txn, ref, &place, row_out) : STORE_NONE;
 
 	if (rc != STORE_OK)
 		*row_out = (struct target_row){.version = VERSION};
@@ -219,37 +218,38 @@ row_put(struct txn *txn, uint64_t key, struct env_bytes model, const struct targ
 	return txn_put(txn, key, bytes, sizeof copy + model.n);
 }
 
-/* Of a model that has none yet. STORE_NONE: there is no room for it. */
+/* One more model, where there is room for it. */
 static enum store_rc
-row_new(struct txn *txn, uint16_t channel, uint64_t key, struct env_bytes model,
-    const struct target_row *row)
+row_add(struct txn *txn, struct target_ref ref, uint64_t key, const struct target_row *row)
 {
 	struct target_channel of_channel;
-	enum store_rc rc = target_channel_get(txn, channel, &of_channel);
+	enum store_rc rc = target_channel_get(txn, ref.channel, &of_channel);
 
 	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = make_room(txn, channel, row, &of_channel);
+		rc = make_room(txn, ref.channel, row, &of_channel);
 	if (rc == STORE_OK)
-		rc = channel_put(txn, channel, &of_channel);
-	return rc == STORE_OK ? row_put(txn, key, model, row) : rc;
+		rc = channel_put(txn, ref.channel, &of_channel);
+	return rc == STORE_OK ? row_put(txn, key, ref.model, row) : rc;
 }
 
 enum store_rc
-target_put(struct txn *txn, uint16_t channel, struct env_bytes model, const struct target_row *row)
+target_put(struct txn *txn, struct target_ref ref, const struct target_row *row)
 {
 	struct target_row old;
 	struct place place;
 	enum store_rc rc;
 
-	if (!is_kept(model))
+	if (!is_kept(ref.model))
 		return STORE_OK;
-	rc = row_find(txn, channel, model, &place, &old);
+	rc = row_find(txn, ref, &place, &old);
 	if (rc == STORE_OK)
-		return row_put(txn, place.key, model, row);
-	if (rc == STORE_NONE && place.key != 0)
-		rc = row_new(txn, channel, place.key, model, row);
-	else if (rc == STORE_NONE && place.weak != 0 && row->named)
-		rc = row_put(txn, place.weak, model, row);
+		return row_put(txn, place.key, ref.model, row);
+	if (rc != STORE_NONE)
+		return rc;
+	if (place.key == 0)
+		return row->named && place.weak != 0 ? row_put(txn, place.weak, ref.model, row)
+		                                     : STORE_OK;
+	rc = row_add(txn, ref, place.key, row);
 	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
@@ -266,44 +266,43 @@ stamp(struct target_row *row, struct target_channel *of_channel, bool failed, st
 }
 
 enum store_rc
-target_feed(struct txn *txn, uint16_t channel, struct env_bytes model,
-    const struct target_outcome *outcome, const struct target_policy *policy, struct wall_ms now,
-    struct target_change *change_out)
+target_feed(struct txn *txn, struct target_ref ref, const struct target_outcome *outcome,
+    const struct target_policy *policy, struct wall_ms now, struct target_change *change_out)
 {
 	struct target_channel of_channel;
 	struct target_row row;
 	int64_t before;
-	enum store_rc rc = target_get(txn, channel, model, &row);
+	enum store_rc rc = target_get(txn, ref, &row);
 
 	*change_out = (struct target_change){.rests = false};
-	if (!is_kept(model))
+	if (!is_kept(ref.model))
 		return STORE_OK;
 	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = target_channel_get(txn, channel, &of_channel);
+		rc = target_channel_get(txn, ref.channel, &of_channel);
 	if (rc != STORE_OK && rc != STORE_NONE)
 		return rc;
 	before = row.rest_until_ms;
 	target_settle(&row, outcome, policy, now);
 	row.named = outcome->named;
-	rc = stamp(&row, &of_channel, outcome->failed, now) ? channel_put(txn, channel, &of_channel)
-	                                                    : STORE_OK;
+	rc = stamp(&row, &of_channel, outcome->failed, now)
+	         ? channel_put(txn, ref.channel, &of_channel)
+	         : STORE_OK;
 	*change_out = (struct target_change){
 	    .rests = before == 0 && row.rest_until_ms != 0,
 	    .back = before != 0 && row.rest_until_ms == 0,
 	    .alone = outcome->failed && target_is_alone(&row, &of_channel),
 	    .old_until_ms = before,
 	    .until_ms = row.rest_until_ms,
-	    .consecutive = row.consecutive,
 	};
-	return rc == STORE_OK ? target_put(txn, channel, model, &row) : rc;
+	return rc == STORE_OK ? target_put(txn, ref, &row) : rc;
 }
 
 enum store_rc
-target_try(struct txn *txn, uint16_t channel, struct env_bytes model,
-    const struct target_policy *policy, struct wall_ms now, bool *taken_out)
+target_try(struct txn *txn, struct target_ref ref, const struct target_policy *policy,
+    struct wall_ms now, bool *taken_out)
 {
 	struct target_row row;
-	enum store_rc rc = target_get(txn, channel, model, &row);
+	enum store_rc rc = target_get(txn, ref, &row);
 
 	*taken_out = false;
 	if (rc != STORE_OK && rc != STORE_NONE)
@@ -315,7 +314,7 @@ target_try(struct txn *txn, uint16_t channel, struct env_bytes model,
 	}
 	*taken_out = true;
 	row.rest_until_ms = now.v + policy->cooldown_ms;
-	return target_put(txn, channel, model, &row);
+	return target_put(txn, ref, &row);
 }
 
 struct visit {

@@ -10,7 +10,6 @@
 #include "verdict.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define OUTPUT_MAX (256u << 20)
 

@@ -20,8 +20,8 @@ why_not(enum pick_result result)
 	    [PICK_FULL] = "full",
 	    [PICK_COOLING] = "cooling",
 	    [PICK_MISSING] = "model missing",
-	    [PICK_TRIED] = "nobody",
-	    [PICK_NOBODY] = "nobody",
+	    [PICK_TRIED] = "no account",
+	    [PICK_NOBODY] = "no account",
 	};
 
 	return words[result];
@@ -55,7 +55,8 @@ look_at(const struct models_list_job *job, struct txn *txn, const struct models_
 {
 	const struct attach *a = job->attach;
 	struct target_policy policy = pool_target_policy(a->conf);
-	enum store_rc rc = pool_target(txn, a->pool, target->channel, target->model, &target->row);
+	enum store_rc rc =
+	    target_get(txn, pool_target(a->pool, target->channel, target->model), &target->row);
 
 	if (rc == STORE_OK || rc == STORE_NONE)
 		rc = ask_accounts(job, txn, model, target);
@@ -119,6 +120,8 @@ add_entry(struct models_list_job *job, const struct conf_model *conf)
 		    .channel = conf->targets[t].channel,
 		    .model = conf->targets[t].model,
 		    .conf = &conf->targets[t],
+		    .window = conf->targets[t].context_window,
+		    .max_output = conf->targets[t].max_output,
 		    .price = known_price(
 		        job->attach->conf, conf->targets[t].channel, conf->targets[t].model),
 		};
@@ -129,11 +132,14 @@ static void
 add_name(
     struct models_list_job *job, struct span name, enum models_list_source source, size_t channel)
 {
+	const struct conf_target known = known_target(job->attach->conf, NULL, channel, name);
 	struct models_list_model *model = add(job, name, source, 1);
 
 	model->targets[0] = (struct models_list_target){
 	    .channel = channel,
 	    .model = name,
+	    .window = known.context_window,
+	    .max_output = known.max_output,
 	    .price = known_price(job->attach->conf, channel, name),
 	};
 }

@@ -7,8 +7,6 @@
 #include "ctl/human.h"
 #include "ctl/models_list.h"
 
-#include <string.h>
-
 #define OUTPUT_MAX (64u << 20)
 #define NAME_MAX_BYTES 129
 
@@ -72,8 +70,7 @@ static void
 emit_target(struct emit *e, const struct conf *conf, const struct models_list_target *target)
 {
 	const struct conf_target *of_entry = target->conf;
-	int64_t window = of_entry == NULL ? 0 : of_entry->context_window;
-	int64_t output = of_entry == NULL ? 0 : of_entry->max_output;
+	int64_t window = target->window, output = target->max_output;
 
 	emit_object(e, NULL);
 	emit_text(e, "channel", conf->channels[target->channel].name);
@@ -188,9 +185,8 @@ put_target(struct buf *out, const struct conf *conf, const char *name,
 	snprintf(line.weight, sizeof line.weight, "-");
 	if (of_entry != NULL)
 		snprintf(line.weight, sizeof line.weight, "%g", of_entry->weight);
-	say_number(
-	    line.window, sizeof line.window, of_entry == NULL ? 0 : of_entry->context_window);
-	say_number(line.output, sizeof line.output, of_entry == NULL ? 0 : of_entry->max_output);
+	say_number(line.window, sizeof line.window, target->window);
+	say_number(line.output, sizeof line.output, target->max_output);
 	snprintf(line.price, sizeof line.price, "-");
 	if (price != NULL)
 		snprintf(line.price, sizeof line.price, "%g / %g",

@@ -73,20 +73,6 @@ add(struct scanner *s, enum kind kind, size_t times)
 }
 
 static bool
-is_letter(char c)
-{
-	char low = text_lower(c);
-
-	return low >= 'a' && low <= 'z';
-}
-
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool
 is_blank(char c)
 {
 	return c == ' ' || c == '\t';
@@ -101,14 +87,14 @@ is_line(char c)
 static bool
 is_code(char c)
 {
-	return is_letter(c) || is_digit(c) || c == '+' || c == '/' || c == '=' || c == '_' ||
-	       c == '-';
+	return text_is_letter(c) || text_is_digit(c) || c == '+' || c == '/' || c == '=' ||
+	       c == '_' || c == '-';
 }
 
 static bool
 is_punctuation(char c)
 {
-	return (unsigned char)c < 0x80 && !is_letter(c) && !is_digit(c) && !is_blank(c) &&
+	return (unsigned char)c < 0x80 && !text_is_letter(c) && !text_is_digit(c) && !is_blank(c) &&
 	       !is_line(c);
 }
 
@@ -149,13 +135,13 @@ mix_of(struct span run_of)
 			letters = digits = false;
 			continue;
 		}
-		letters |= is_letter(c);
-		digits |= is_digit(c);
+		letters |= text_is_letter(c);
+		digits |= text_is_digit(c);
 		m.mixed |= letters && digits;
 		m.upper += c >= 'A' && c <= 'Z';
 		m.lower += c >= 'a' && c <= 'z';
-		m.digits += is_digit(c);
-		m.hex += is_digit(c) || (text_lower(c) >= 'a' && text_lower(c) <= 'f');
+		m.digits += text_is_digit(c);
+		m.hex += text_is_digit(c) || (text_lower(c) >= 'a' && text_lower(c) <= 'f');
 	}
 	return m;
 }
@@ -190,7 +176,8 @@ take_blanks(struct scanner *s)
 
 	if (n > 1)
 		add(s, KIND_BLANKS, 1);
-	else if (s->text.p[s->at] == ' ' && s->at + 1 < s->text.n && is_digit(s->text.p[s->at + 1]))
+	else if (s->text.p[s->at] == ' ' && s->at + 1 < s->text.n &&
+	         text_is_digit(s->text.p[s->at + 1]))
 		add(s, KIND_BLANK, 1);
 	s->at += n;
 }
@@ -199,7 +186,7 @@ static void
 take_word(struct scanner *s)
 {
 	const char *p = s->text.p + s->at;
-	size_t n = run(s, is_letter), humps = 0;
+	size_t n = run(s, text_is_letter), humps = 0;
 
 	for (size_t i = 1; i < n; i++)
 		humps += p[i] < 'a' && p[i - 1] >= 'a';
@@ -232,7 +219,7 @@ take_ascii(struct scanner *s)
 	}
 	if (is_code(c) && take_opaque(s))
 		return;
-	if (is_letter(c)) {
+	if (text_is_letter(c)) {
 		take_word(s);
 		return;
 	}
@@ -240,8 +227,8 @@ take_ascii(struct scanner *s)
 		take_signs(s);
 		return;
 	}
-	if (is_digit(c)) {
-		n = run(s, is_digit);
+	if (text_is_digit(c)) {
+		n = run(s, text_is_digit);
 		add(s, KIND_DIGITS, (n + 2) / 3);
 		add(s, KIND_DIGIT, n);
 	} else {

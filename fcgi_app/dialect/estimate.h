@@ -10,7 +10,7 @@
 #ifndef DIALECT_ESTIMATE_H
 #define DIALECT_ESTIMATE_H
 
-#include "dialect/form.h"
+#include "base/text.h"
 
 enum estimate_table {
 	ESTIMATE_O200K,

@@ -3,13 +3,11 @@
 #include "dialect/trim_cut.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #define NOWHERE SIZE_MAX
 
 struct plan {
 	const struct form *form;
-	const struct tokens_model *model;
 	const struct trim_policy *policy;
 	size_t n;        /* turns */
 	size_t lead;     /* so many stand before all rounds */
@@ -188,9 +186,9 @@ begin(struct plan *plan, struct arena *arena)
 	plan->tokens = arena_alloc(arena, (plan->n + 1) * sizeof *plan->tokens);
 	plan->begins = arena_alloc(arena, plan->n + 1);
 	plan->gone = arena_alloc(arena, plan->n + 1);
-	plan->total = tokens_frame(plan->model, plan->form);
+	plan->total = tokens_frame(plan->policy->model, plan->form);
 	for (size_t i = 0; i < plan->n; i++) {
-		plan->tokens[i] = tokens_turn(plan->model, &plan->form->turns[i]);
+		plan->tokens[i] = tokens_turn(plan->policy->model, &plan->form->turns[i]);
 		plan->total += plan->tokens[i];
 	}
 	find_rounds(plan);
@@ -219,7 +217,7 @@ shorten(struct plan *plan, struct arena *arena, struct trim *trim, struct why *w
 	bool *fixed = arena_alloc(arena, trim->form.nturns + 1);
 	struct trim_cut cut = {
 	    .arena = arena,
-	    .model = plan->model,
+	    .model = plan->policy->model,
 	    .turns = trim->form.turns,
 	    .tokens = plan->tokens,
 	    .fixed = fixed,
@@ -245,10 +243,10 @@ shorten(struct plan *plan, struct arena *arena, struct trim *trim, struct why *w
 }
 
 enum err
-trim_form(struct arena *arena, const struct form *form, const struct tokens_model *model,
-    const struct trim_policy *policy, struct trim *trim_out, struct why *why)
+trim_form(struct arena *arena, const struct form *form, const struct trim_policy *policy,
+    struct trim *trim_out, struct why *why)
 {
-	struct plan plan = {.form = form, .model = model, .policy = policy};
+	struct plan plan = {.form = form, .policy = policy};
 	enum err err = ERR_OK;
 
 	begin(&plan, arena);

@@ -23,6 +23,7 @@
 enum trim_way { TRIM_ROUNDS, TRIM_DYNAMIC };
 
 struct trim_policy {
+	const struct tokens_model *model;
 	enum trim_way way;
 	int64_t rounds;
 	int64_t budget;
@@ -35,8 +36,8 @@ struct trim {
 };
 
 /* The whole conversation in; nothing of it is changed. */
-enum err trim_form(struct arena *arena, const struct form *form, const struct tokens_model *model,
-    const struct trim_policy *policy, struct trim *trim_out, struct why *why) MUST_CHECK;
+enum err trim_form(struct arena *arena, const struct form *form, const struct trim_policy *policy,
+    struct trim *trim_out, struct why *why) MUST_CHECK;
 
 /*
  * Of each turn: does it begin a round? A user's does, unless it was said to results that nobody had answered yet: that

@@ -29,8 +29,8 @@ mix(uint64_t a, uint64_t b)
 }
 
 /* Two overlapping reads hold all of up to 16 bytes. */
-static uint64_t
-hash_of(const char *p, size_t n)
+uint64_t
+vocab_hash(const char *p, size_t n)
 {
 	const unsigned char *u = (const unsigned char *)p;
 	uint64_t h = n;
@@ -46,24 +46,12 @@ hash_of(const char *p, size_t n)
 	return h;
 }
 
-static unsigned char
-tag_of(uint64_t hash)
+unsigned char
+vocab_tag(uint64_t hash)
 {
 	unsigned char tag = (unsigned char)(hash >> 56);
 
 	return tag == 0 ? 1 : tag;
-}
-
-unsigned char
-vocab_tag(uint64_t hash)
-{
-	return tag_of(hash);
-}
-
-uint64_t
-vocab_hash(const char *p, size_t n)
-{
-	return hash_of(p, n);
 }
 
 /* memcmp() with a length that is not known costs more than the search. */
@@ -98,9 +86,9 @@ vocab_sum(const void *bytes, size_t n)
 uint32_t
 vocab_rank(const struct vocab_table *t, const char *p, size_t n)
 {
-	uint64_t hash = hash_of(p, n);
+	uint64_t hash = vocab_hash(p, n);
 	uint32_t at = (uint32_t)hash & t->mask;
-	unsigned char tag = tag_of(hash);
+	unsigned char tag = vocab_tag(hash);
 
 	for (uint32_t i = 0; i < t->probes; i++, at = (at + 1) & t->mask) {
 		const struct vocab_slot *s = &t->slots[at];
@@ -194,7 +182,6 @@ vocab_whole(const struct vocab *vocab)
 	return h.sum == vocab_sum(vocab->file.p + sizeof h, vocab->file.n - sizeof h);
 }
 
-/* What the file holds, or NULL. */
 static enum err
 map(int fd, struct span *file_out, struct why *why)
 {

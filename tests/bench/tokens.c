@@ -10,7 +10,7 @@
  */
 #include "dialect/tokens.h"
 #include "base/buf.h"
-#include "base/clock.h"
+#include "bench/measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,15 +53,6 @@ count(const struct bench *b, struct span all, bool each)
 	return sum;
 }
 
-static double
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
 static void
 measure(const struct bench *b, struct span all, int64_t times)
 {
@@ -69,10 +60,10 @@ measure(const struct bench *b, struct span all, int64_t times)
 	int64_t sum = 0;
 
 	for (int64_t i = 0; i < times; i++) {
-		double begin = now_ms(), took;
+		double begin = measure_us(CLOCK_MONOTONIC) / 1e3, took;
 
 		sum = count(b, all, false);
-		took = now_ms() - begin;
+		took = measure_us(CLOCK_MONOTONIC) / 1e3 - begin;
 		if (i == 0)
 			first = took;
 		if (took < best)

@@ -51,6 +51,8 @@ def libraries(program):
 class Site(Pool):
     """`single`: one process on descriptor 0, as mod_fcgid starts it; else a pool of `workers`."""
 
+    home = None  # on a disk: something may be mounted over /dev/shm
+
     def __init__(self, conf, single=False, workers=2, allow=()):
         super().__init__(conf, 0 if single else workers, "unix", None, allow, start=False)
         self.single = single

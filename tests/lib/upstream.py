@@ -376,12 +376,16 @@ class Blackhole:
 
 
 def wait_until(true, timeout=5.0, what="condition", step=0.01):
-    """Poll until true() holds; its value. Fails with `what` after `timeout` seconds."""
-    until = time.monotonic() + timeout
+    """Poll until true() holds; its value. Fails with `what` after `timeout` seconds.
+
+    The longer it has waited, the longer until its next look: a look may be a program that starts.
+    """
+    began = time.monotonic()
     while True:
         value = true()
         if value:
             return value
-        if time.monotonic() > until:
+        past = time.monotonic() - began
+        if past > timeout:
             raise AssertionError(f"not within {timeout} s: {what}")
-        time.sleep(step)
+        time.sleep(max(step, min(past / 20, 0.5)))

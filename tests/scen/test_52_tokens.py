@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from lib import pool
+from lib import cgi, pool
 from lib.answers import error, ok
 from lib.pool import config
 
@@ -162,7 +162,7 @@ def damage(path, how):
     "how,why", [("cut", "it is cut"), ("bit", "damaged"), ("other", "no file of token ranks")]
 )
 def test_damaged(up, alone, gate, how, why):
-    """Said by doctor, with what mends it; a gateway would estimate."""
+    """Said by doctor, with what mends it; a gateway estimates, and its log says why."""
     shutil.copy(TABLES, alone / "sluice.tokens")
     damage(alone / "sluice.tokens", how)
     program = str(alone / "sluicectl")
@@ -174,6 +174,14 @@ def test_damaged(up, alone, gate, how, why):
     row = doc["checks"][-1]
     assert (row["check"], row["result"]) == ("tokens", "problem") and why in row["text"], row
     assert "make tokenizer" in row["remedy"]["directive"]
+    if how == "bit":  # who serves looks at the head alone
+        return
+    shutil.copy(pool.PROGRAM, alone / "sluice.fcgi")
+    up.default(ok())
+    g.allow.append("tokens are estimated")
+    assert cgi.ask(g, vary={"program": str(alone / "sluice.fcgi")}).status == 200
+    line = next(x for x in g.logs() if x["msg"].startswith("tokens are estimated"))
+    assert why in line["why"] and line["level"] == "warn"
 
 
 def test_doctor(up, alone, gate):

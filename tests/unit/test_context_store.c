@@ -96,7 +96,6 @@ from_nothing(void **state)
 
 	begin(*state);
 	assert_int_equal(context_store_get(&a, s.arena, &turns, &why), STORE_NONE);
-	assert_int_equal(context_store_drop(&a, &why), STORE_NONE);
 	assert_false(context_store_sweep(&s, a.now, 10));
 	assert_int_equal(ask(a, 10, TALK_APPEND), STORE_OK);
 	assert_int_equal(ask(a, 3, TALK_REPLACE), STORE_OK);
@@ -107,8 +106,6 @@ from_nothing(void **state)
 	assert_int_equal(turns_of(b), 0);
 	assert_int_equal(context_store_append(&a, NULL, 0, TALK_APPEND, &why), STORE_OK);
 	assert_int_equal(turns_of(a), 3);
-	assert_int_equal(context_store_drop(&a, &why), STORE_OK);
-	assert_int_equal(turns_of(a), 0);
 	end();
 }
 
@@ -165,7 +162,6 @@ unreadable(void **state)
 	why.text[0] = '\0';
 	assert_int_equal(context_store_get(&a, s.arena, &got, &why), STORE_BAD);
 	assert_non_null(strstr(why.text, "turn 2 of the conversation"));
-	assert_int_equal(context_store_drop(&a, &why), STORE_OK);
 	end();
 }
 

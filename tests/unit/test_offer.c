@@ -1,5 +1,6 @@
 #include "offer.h"
 
+#include "lib/in_arena.h"
 #include "lib/rig.h"
 #include "store/target.h"
 #include "verdict.h"
@@ -33,8 +34,6 @@ look(struct txn *txn, void *arg)
 	return offer_look(txn, arg);
 }
 
-static struct arena *arena;
-
 /* "name+ name-": which are offered, and are available */
 static void
 check(const struct rig *rig, const char *what, const char *realm, const char *want)
@@ -63,7 +62,7 @@ rest_target(struct txn *txn, void *arg)
 	const struct rig *rig = arg;
 	struct target_row row = {.version = 1, .rest_until_ms = RIG_NOW + 60000, .consecutive = 99};
 
-	return target_put(txn, rig->pool->channels[0].number, (struct env_bytes){"only", 4}, &row);
+	return target_put(txn, pool_target(rig->pool, 0, SPAN("only")), &row);
 }
 
 /* Accounts that rest, in the order a, b of oa; realms; a full one; the fallback. */
@@ -164,22 +163,6 @@ test_nobody(void **state)
 	rig_close(&rig);
 }
 
-static int
-set_up(void **state)
-{
-	(void)state;
-	arena = arena_new((size_t)16 << 20);
-	return 0;
-}
-
-static int
-tear_down(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
-
 int
 main(void)
 {
@@ -189,5 +172,5 @@ main(void)
 	    TXN_TEST(test_nobody),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, in_arena_begin, in_arena_end);
 }

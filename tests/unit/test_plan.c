@@ -427,7 +427,7 @@ test_spare_targets(void **state)
 	plan_begin_targets(&plan, &s.conf, &list, CHAT);
 	plan_take(&plan, 0);
 	assert_true(plan_may_try(&plan, s.answers, 1, 2));
-	plan.spare = true;
+	plan.other = true;
 	assert_true(plan_more(&plan, s.answers));
 	assert_false(plan_may_try(&plan, s.answers, 1, 2));
 	plan_take(&plan, 1);
