@@ -2,10 +2,12 @@
 
 #include <string.h>
 
-/* Where a text is that is known to be well-formed: which of the containers around are lists. */
-struct level {
-	bool lists[SCAN_DEPTH_MAX + 2];
+/* Where we are in a text that is known to be well-formed. */
+struct place {
+	bool lists[SCAN_DEPTH_MAX +
+	           1]; /* which of the containers around are; without any it is none */
 	size_t depth;
+	bool begins; /* an element may, if this is a list */
 };
 
 /* Behind a string; p is behind its opening quote. */
@@ -28,35 +30,64 @@ skip_string(const char *p, const char *end)
 }
 
 static void
-enter(struct level *level, bool list)
+enter(struct place *place, bool list)
 {
-	if (level->depth < SCAN_DEPTH_MAX)
-		level->depth++;
-	level->lists[level->depth] = list;
+	if (place->depth < SCAN_DEPTH_MAX)
+		place->depth++;
+	place->lists[place->depth] = list;
+	place->begins = true;
+}
+
+static void
+leave(struct place *place)
+{
+	if (place->depth > 0)
+		place->depth--;
+	place->begins = false;
+}
+
+static bool
+is_element(const struct place *place)
+{
+	return place->begins && place->lists[place->depth];
+}
+
+/* Of which another one follows. */
+static bool
+is_member(const struct place *place)
+{
+	return place->depth <= 2 && !place->lists[place->depth];
 }
 
 size_t
 scan_items(struct span text, size_t most)
 {
 	const char *p = text.p, *end = text.p + text.n;
-	struct level level = {.depth = 0};
-	bool begins = false; /* an element of a list may, here */
+	struct place place = {.depth = 0};
 	size_t n = 0;
 
-	while (p < end && n <= most) {
-		char c = *p++;
-		bool value = c == '"' || c == '{' || c == '[';
-
-		n += value && begins && level.lists[level.depth];
-		n += c == ',' && level.depth <= 2 && !level.lists[level.depth];
-		begins = c == '[' || c == ',' ||
-		         (begins && (c == ' ' || c == '\t' || c == '\n' || c == '\r'));
-		if (c == '"')
+	while (p < end && n <= most)
+		switch (*p++) {
+		case '"':
+			n += is_element(&place);
+			place.begins = false;
 			p = skip_string(p, end);
-		else if (c == '{' || c == '[')
-			enter(&level, c == '[');
-		else if ((c == '}' || c == ']') && level.depth > 0)
-			level.depth--;
-	}
+			break;
+		case '{':
+			n += is_element(&place);
+			enter(&place, false);
+			break;
+		case '[':
+			n += is_element(&place);
+			enter(&place, true);
+			break;
+		case '}':
+		case ']': leave(&place); break;
+		case ',':
+			n += is_member(&place);
+			place.begins = true;
+			break;
+		default: break;
+		}
 	return n;
 }
