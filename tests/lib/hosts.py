@@ -96,6 +96,7 @@ def messages(host, doc):
     blocks = [b for m in doc["messages"] if isinstance(m["content"], list) for b in m["content"]]
     ids = [b["id"] for b in blocks if b["type"] == "tool_use"]
     assert len(set(ids)) == len(ids), f"`tool_use` ids must be unique: {ids}"
+    assert "tools" in doc or not ids, "requests which have `tool_use` blocks must define tools"
     # of an answer whose calls have their results last, the first block
     last = doc["messages"][-2:]
     results = isinstance(last[-1]["content"], list) and any(
