@@ -168,7 +168,7 @@ check: setup-test ## install what is missing, build, run unit, scenario, configu
 unit-programs: $(UNIT) $(B)/sluice.tokens
 unit: $(UNIT) ## unit tests (cmocka)
 	prove -j6 -e 'sh tests/lib/tap.sh' $(UNIT)
-scen: all ## scenario tests: the real program against a scripted provider
+scen: all $(B)/sluice.tokens ## scenario tests: the real program against a scripted provider
 	$(PYTEST) -n 8 $(SCEN) tests/scen
 scen-read:
 	@$(PYTEST) --collect-only tests/scen >/dev/null
@@ -237,6 +237,7 @@ install: all ## into PREFIX (default /usr/local), below DESTDIR
 	install -m 0644 README.md CHANGES.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sluice/
 	install -m 0644 examples/*.json examples/*.conf $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
 	install -m 0644 examples/README.md $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
+	install -m 0755 examples/chat.sh examples/provider.py $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
 	cp -r examples/systemd $(DESTDIR)$(PREFIX)/share/doc/sluice/examples/
 	install -m 0644 lighttpd/* $(DESTDIR)$(PREFIX)/share/doc/sluice/lighttpd/
 	install -m 0644 apache/*.* $(DESTDIR)$(PREFIX)/share/doc/sluice/apache/

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "convert_error.h"
 #include "explain.h"
-#include "serve_aim.h"
+#include "serve_size.h"
 
 #define FAULT_MAX (1024 * 1024)
 #define EXPLAIN_MAX (64 * 1024 * 1024)
@@ -158,8 +158,7 @@ answer_store_failed(struct serve_job *j, const struct why *why)
 	    .message = SPAN("the gateway's state cannot be used now, try again shortly"),
 	    .retry_after_s = 1};
 
-	log_fields(j->s->log, LOG_LEVEL_ERROR, clock_wall(), "the store failed",
-	    LOG_TEXT("id", j->rq.id), LOG_Z("why", why->text));
+	serve_job_log(j, LOG_LEVEL_ERROR, "the store failed", why->text);
 	j->record.outcome = error.code;
 	respond_error(&j->respond, &error);
 }
@@ -173,7 +172,7 @@ answer_explain(struct serve_job *j)
 	    .slot = j->s->slot,
 	    .arena = j->s->arena,
 	    .now = clock_wall(),
-	    .size = serve_aim_size(j),
+	    .size = serve_size(j),
 	    .model = j->rq.model,
 	    .task = j->task,
 	    .client = j->rq.client,

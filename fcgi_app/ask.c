@@ -106,10 +106,10 @@ begin(struct serve_job *q, struct serve_job *job, const struct ask *ask, struct 
 		err_why(why, "the model's name is too long");
 		return ERR_BAD_INPUT;
 	}
-	*q = (struct serve_job){.s = job->s, .x = own_exchange(job), .aside = true};
+	*q = (struct serve_job){.s = job->s, .x = own_exchange(job), .inner = true};
 	q->rq = (struct request){
-	    .id = text_span(
-	        arena_print(arena, "%.*s-%s", (int)job->rq.id.n, job->rq.id.p, purpose)),
+	    .id =
+	        text_span(arena_print(arena, "%.*s-%s", (int)job->rq.id.n, job->rq.id.p, purpose)),
 	    .method = SPAN("POST"),
 	    .path = PATH,
 	    .endpoint = endpoint_find(SPAN(PATH)),

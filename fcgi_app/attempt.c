@@ -114,8 +114,7 @@ settle(struct serve_job *j, struct pick_lease *lease, const char *model)
 		    j->convert.say != NULL ? j->convert.way.body.n : j->rq.read.body.n);
 	if (settle_lease(j->s->env, j->s->slot, j->s->pool, lease, &result, clock_wall(), &report,
 	        &why) != ERR_OK) {
-		log_fields(j->s->log, LOG_LEVEL_ERROR, clock_wall(), "a lease could not be settled",
-		    LOG_TEXT("id", j->rq.id), LOG_Z("why", why.text));
+		serve_job_log(j, LOG_LEVEL_ERROR, "a lease could not be settled", why.text);
 		j->s->unreleased = !settle_release(j->s->env, j->s->slot);
 	} else {
 		attempt_log(j, report.events, report.n);
@@ -148,13 +147,17 @@ send(struct serve_job *j, struct forward_task *task, struct upstream_call *call)
 {
 	const struct convert_way *way = &j->convert.way;
 	bool native = call->body.p != way->body.p;
+	int64_t tokens = j->context.counted;
 
+	if (native) /* what is sent has not been counted */
+		j->context.counted = 0;
 	j->respond.trimmed = native ? (struct span){"", 0} : j->context.told;
 	forward_send(task, &j->walk.outcome);
 	if (may_resend(j))
 		forward_send(task, &j->walk.outcome);
 	if (native && recall_is_lost(j)) {
 		call->body = way->body;
+		j->context.counted = tokens;
 		j->respond.trimmed = j->context.told;
 		forward_send(task, &j->walk.outcome);
 	}

@@ -11,8 +11,9 @@ positive(int64_t v)
 	return v > 0 ? v : 0;
 }
 
-int64_t
-charge_cost(const struct dialect_usage *usage, const struct conf_cost *price)
+/* In millionths; -1 = unknown. */
+static int64_t
+cost_of(const struct dialect_usage *usage, const struct conf_cost *price)
 {
 	int64_t cached = positive(usage->cached), prompt = positive(usage->prompt);
 	__int128 cost;
@@ -28,12 +29,6 @@ charge_cost(const struct dialect_usage *usage, const struct conf_cost *price)
 	           (__int128)positive(usage->completion) * price->output_micros) /
 	       1000;
 	return cost > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)cost;
-}
-
-const struct conf_cost *
-charge_price(const struct conf *conf, size_t channel, struct span model)
-{
-	return known_price(conf, channel, model);
 }
 
 static enum store_rc
@@ -102,12 +97,12 @@ settle_quota(struct txn *txn, const struct charge *c, unsigned *crossed_out)
 }
 
 int64_t
-charge_known(const struct charge *c)
+charge_cost(const struct charge *c)
 {
 	struct span model = text_span(c->model);
 
 	return c->verdict == VERDICT_OK || c->usage->seen
-	           ? charge_cost(c->usage, charge_price(c->conf, c->lease->channel, model))
+	           ? cost_of(c->usage, known_price(c->conf, c->lease->channel, model))
 	           : -1;
 }
 

@@ -23,16 +23,11 @@ struct charge {
 	const char *model; /* as the upstream knows it */
 	bool sent;         /* the request reached the upstream */
 	struct wall_ms now;
-	int64_t cost_micros; /* charge_known() */
+	int64_t cost_micros; /* charge_cost() */
 };
 
-/* In millionths; -1 = unknown. Pure. */
-int64_t charge_cost(const struct dialect_usage *usage, const struct conf_cost *price);
-/* The configured price of a model on a channel: see known_price(). NULL = none. */
-const struct conf_cost *charge_price(const struct conf *conf, size_t channel, struct span model);
-
 /* What this attempt cost, in millionths; -1 = unknown. Pure: before the transaction. */
-int64_t charge_known(const struct charge *charge);
+int64_t charge_cost(const struct charge *charge);
 
 /* *crossed_out: windows of the account's quota that passed 90 % with this (quota.h). */
 enum store_rc charge_apply(

@@ -1,22 +1,14 @@
 #include "classify_words.h"
 
-#include <string.h>
-
 #define STAR_MAX_BYTES 60
 #define MODEL_MIN_BYTES 2 /* a shorter name is in every text */
-
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
 
 static bool
 is_word(char c)
 {
 	char low = text_lower(c);
 
-	return (low >= 'a' && low <= 'z') || is_digit(c);
+	return (low >= 'a' && low <= 'z') || text_is_digit(c);
 }
 
 /* ------------------------------------------------------------------ patterns */
@@ -31,9 +23,9 @@ step(char sign, struct span text)
 		return 0;
 	if (sign != '#')
 		return text_lower(sign) == text_lower(text.p[0]);
-	if (!is_digit(text.p[0]))
+	if (!text_is_digit(text.p[0]))
 		return 0;
-	while (n < text.n && (is_digit(text.p[n]) || text.p[n] == ','))
+	while (n < text.n && (text_is_digit(text.p[n]) || text.p[n] == ','))
 		n++;
 	return n;
 }

@@ -6,9 +6,8 @@
 
 #include <string.h>
 
-#define SESSION_MAX 512 /* bytes of a conversation's name */
 #define LOOK_MS 20
-#define LOOK_MAX_MS 100
+#define REFUSE_MS 50 /* a client may have seen an error before its request let go */
 
 void
 context_wish(struct serve_job *j, struct span session)
@@ -44,8 +43,9 @@ read_headers(struct serve_job *j)
 	session = text_trim(session);
 	if (session.n == 0)
 		return refuse(j, "X-Context wants an X-Session-Id: the conversation's name");
-	if (session.n > SESSION_MAX)
-		return refuse(j, "X-Session-Id has more than 512 bytes");
+	if (session.n > SESSION_NAME_MAX)
+		return refuse(j, arena_print(j->s->arena, "X-Session-Id has more than %d bytes",
+		                     SESSION_NAME_MAX));
 	j->context.wish = session;
 	return true;
 }
@@ -67,7 +67,7 @@ refuse_busy(struct serve_job *j)
 	    .type = "invalid_request_error",
 	    .code = "conversation_busy",
 	    .message = SPAN("another request of this conversation is being answered: wait for its "
-	                    "end, or begin another conversation by another X-Session-Id"),
+	                    "end, or begin another conversation by another session id"),
 	    .retry_after_s = 1};
 
 	j->record.outcome = error.code;
@@ -77,11 +77,11 @@ refuse_busy(struct serve_job *j)
 
 /* False: it was answered, or its client has gone. */
 static bool
-wait_for_others(struct serve_job *j, int64_t ms)
+wait_for_others(struct serve_job *j)
 {
 	struct watch *watch = j->s->watch;
 
-	watch_sleep(watch, ms, clock_mono);
+	watch_sleep(watch, LOOK_MS, clock_mono);
 	watch_signals(watch, clock_mono());
 	watch_client(watch, clock_mono());
 	if (watch->client_gone) {
@@ -101,19 +101,19 @@ static bool
 hold(struct serve_job *j)
 {
 	const struct conf *conf = j->s->conf;
-	bool waits = conf->context.on_conflict == CONF_CONFLICT_WAIT;
-	struct mono_ms until = {clock_mono().v + conf->policy.upstream.first_byte_timeout_ms};
+	int64_t wait_ms = conf->context.on_conflict == CONF_CONFLICT_WAIT
+	                      ? conf->policy.upstream.first_byte_timeout_ms
+	                      : REFUSE_MS;
+	struct mono_ms until = {clock_mono().v + wait_ms};
 	uint64_t name;
 	enum store_rc rc;
 
 	memcpy(&name, j->context.key.hash, sizeof name);
-	for (int64_t ms = LOOK_MS;; ms = ms < LOOK_MAX_MS ? ms + LOOK_MS : ms) {
-		rc = hold_take(j->s->env, name, &j->context.hold);
-		if (rc != STORE_BUSY)
-			break;
-		if (!waits || clock_mono().v >= until.v)
+	/* all look equally often: who looked less often the longer he waited would come last of all */
+	while ((rc = hold_take(j->s->env, name, &j->context.hold)) == STORE_BUSY) {
+		if (clock_mono().v >= until.v)
 			return refuse_busy(j);
-		if (!wait_for_others(j, ms))
+		if (!wait_for_others(j))
 			return false;
 	}
 	j->context.held = rc == STORE_OK;
@@ -127,15 +127,14 @@ static bool
 refuse_size(struct serve_job *j, const char *text)
 {
 	answer_refuse(j, 400, "conversation_too_large",
-	    arena_print(
-	        j->s->arena, "%s: begin another conversation by another X-Session-Id", text));
+	    arena_print(j->s->arena, "%s: begin another conversation by another session id", text));
 	return false;
 }
 
 static bool
 load(struct serve_job *j)
 {
-	struct context_store at = {j->s, j->rq.client, j->context.key.hash, clock_wall()};
+	struct context_store at = {j->s, j->rq.client, j->context.key.hash, clock_wall(), 0};
 	struct why why = {""};
 
 	switch (context_store_get(&at, j->s->arena, &j->context.had, &why)) {
@@ -148,7 +147,7 @@ load(struct serve_job *j)
 		    LOG_Z("session", j->context.key.brief), LOG_Z("why", why.text));
 		answer_refuse(j, 500, "conversation_damaged",
 		    "what is kept of this conversation cannot be read any more: begin another one "
-		    "by another X-Session-Id");
+		    "by another session id");
 		return false;
 	case STORE_BUSY:
 	case STORE_IO: break;
@@ -165,12 +164,31 @@ has_room(struct serve_job *j)
 	int64_t session = conf->context.max_session_bytes, body = conf->server.max_body_bytes;
 	int64_t most = session < body ? session : body;
 	uint64_t bytes = j->context.had.head.bytes + read->messages.raw.n + read->input.raw.n;
+	size_t items = form_items(j->context.had.turns, j->context.had.n) +
+	               scan_items(read->body, FORM_ITEMS_MAX);
 
+	if (items > FORM_ITEMS_MAX)
+		return refuse_size(
+		    j, arena_print(j->s->arena,
+		           "it would have more than %d messages, parts of them and tools",
+		           FORM_ITEMS_MAX));
 	return bytes <= (uint64_t)most ||
 	       refuse_size(j,
 	           arena_print(j->s->arena,
 	               "it would have %llu bytes, and %lld are kept of one (context.max_session)",
 	               (unsigned long long)bytes, (long long)most));
+}
+
+/* The answer is one more. */
+static bool
+has_turns(struct serve_job *j)
+{
+	size_t n = j->context.had.n + j->context.nfresh + 1;
+
+	return n <= TALK_TURNS_MAX ||
+	       refuse_size(
+	           j, arena_print(j->s->arena, "it would have %zu messages, and %d are kept of one",
+	                  n, TALK_TURNS_MAX));
 }
 
 bool
@@ -194,6 +212,8 @@ context_begin(struct serve_job *j)
 		return false;
 	if (context_join(j, &why) != ERR_OK)
 		return refuse(j, why.text);
+	if (!has_turns(j))
+		return false;
 	c->appends = j->convert.gathers = !j->explain;
 	c->wished = j->walk.wish.tokens;
 	return true;

@@ -15,7 +15,7 @@
 #ifndef CONTEXT_H
 #define CONTEXT_H
 
-#include "dialect/trim.h"
+#include "dialect/tokens.h"
 #include "session.h"
 #include "store/hold.h"
 

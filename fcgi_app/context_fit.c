@@ -1,11 +1,10 @@
 #include "context.h"
 
 #include "context_note.h"
+#include "dialect/trim.h"
 #include "serve_job.h"
 #include "store/target.h"
 #include "tokenizer.h"
-
-#include <stdio.h>
 
 #define ANSWER_TOKENS 4096 /* left for the answer where nobody knows how long it may be ... */
 #define ANSWER_SHARE 4     /* ... but no more than this part of the window */
@@ -18,8 +17,7 @@ struct place {
 };
 
 struct ratio_look {
-	uint16_t channel;
-	struct span model;
+	struct target_ref ref;
 	uint32_t ppm;
 };
 
@@ -28,8 +26,7 @@ read_ratio(struct txn *txn, void *arg)
 {
 	struct ratio_look *look = arg;
 	struct target_row row;
-	enum store_rc rc =
-	    target_get(txn, look->channel, (struct env_bytes){look->model.p, look->model.n}, &row);
+	enum store_rc rc = target_get(txn, look->ref, &row);
 
 	look->ppm = (uint32_t)target_correct(&row, TARGET_RATIO_ONE);
 	return rc == STORE_NONE ? STORE_OK : rc;
@@ -41,27 +38,14 @@ place_of(struct serve_job *j)
 	const struct plan *plan = &j->walk.plan;
 	struct conf_target known = plan_target(plan);
 	struct ratio_look look = {
-	    j->s->pool->channels[plan->channel].number, plan->model, TARGET_RATIO_ONE};
+	    pool_target(j->s->pool, plan->channel, plan->model), TARGET_RATIO_ONE};
 
 	if (env_view(j->s->env, read_ratio, &look) != STORE_OK)
 		look.ppm = TARGET_RATIO_ONE;
 	return (struct place){known.context_window, known.max_output, look.ppm};
 }
 
-/* The client's own limit on the answer; -1 = it gave none. */
-static int64_t
-limit_of(const struct dialect_request *read)
-{
-	int64_t most = -1;
-
-	if (!scan_i64(&read->max_completion_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&read->max_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&read->max_output_tokens, 0, INT32_MAX, &most))
-		most = -1;
-	return most;
-}
-
-/* What is left free for the answer. */
+/* What is left free for the answer; `limit` is the client's own, -1 = none. */
 static int64_t
 reserve(const struct place *place, int64_t limit)
 {
@@ -83,7 +67,7 @@ budget_of(const struct serve_job *j, const struct place *place)
 	int64_t most = conf->context.max_tokens, fits;
 
 	if (place->window > 0) {
-		fits = place->window - reserve(place, limit_of(&j->rq.read)) -
+		fits = place->window - reserve(place, dialect_answer_limit(&j->rq.read)) -
 		       (int64_t)((double)place->window * conf->context.margin);
 		if (fits < 1)
 			fits = 1;
@@ -155,7 +139,7 @@ fit(struct serve_job *j, const struct form *from, const struct trim_policy *poli
 {
 	struct context *c = &j->context;
 	struct trim trim;
-	enum err err = trim_form(j->s->arena, from, &c->model, policy, &trim, why);
+	enum err err = trim_form(j->s->arena, from, policy, &trim, why);
 
 	if (err != ERR_OK)
 		return err;
@@ -172,8 +156,10 @@ static enum err
 fit_all(struct serve_job *j, const struct place *place, int64_t budget, struct why *why)
 {
 	const struct conf *conf = j->s->conf;
-	struct trim_policy policy = {
-	    .way = TRIM_DYNAMIC, .rounds = conf->context.rounds, .budget = budget};
+	struct trim_policy policy = {.model = &j->context.model,
+	    .way = TRIM_DYNAMIC,
+	    .rounds = conf->context.rounds,
+	    .budget = budget};
 	struct context_note note = {.from = whole_of(j),
 	    .model = &j->context.model,
 	    .budget = budget,
@@ -241,7 +227,6 @@ context_aim(struct serve_job *j, struct why *why)
 		j->convert.say = &c->said;
 	if (is_ours(j))
 		note_wish(j);
-	j->record.estimated_tokens = c->counted;
 	tell(j);
 	return ERR_OK;
 }
@@ -251,7 +236,7 @@ context_shrink(struct serve_job *j)
 {
 	struct context *c = &j->context;
 	const struct form *form = j->convert.say != NULL ? j->convert.say : whole_of(j);
-	struct trim_policy policy = {.way = TRIM_DYNAMIC};
+	struct trim_policy policy = {.model = &c->model, .way = TRIM_DYNAMIC};
 	struct form said;
 	struct why why;
 

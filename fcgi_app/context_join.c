@@ -18,12 +18,6 @@ struct join {
 	bool has_place; /* the first that is stored is such a text */
 };
 
-static bool
-is_leading(const struct form_turn *turn)
-{
-	return turn->role == FORM_SYSTEM || turn->role == FORM_DEVELOPER;
-}
-
 /* Several are stored as one. */
 static void
 take_lead(struct join *n)
@@ -31,8 +25,9 @@ take_lead(struct join *n)
 	const struct form *sent = n->sent;
 	size_t parts = 0;
 
-	while (n->nlead < sent->nturns && is_leading(&sent->turns[n->nlead]))
-		parts += sent->turns[n->nlead++].nparts;
+	n->nlead = form_leading(sent);
+	for (size_t i = 0; i < n->nlead; i++)
+		parts += sent->turns[i].nparts;
 	n->lead = (struct form_turn){.role = FORM_SYSTEM, .at = SIZE_MAX};
 	if (n->nlead == 0)
 		return;
@@ -82,7 +77,7 @@ take_stored(struct join *n)
 
 	n->turns = had->turns;
 	n->nturns = had->n;
-	if (had->n > 0 && is_leading(&had->turns[0])) {
+	if (had->n > 0 && form_is_system(&had->turns[0])) {
 		n->has_place = true;
 		n->turns++;
 		n->nturns--;

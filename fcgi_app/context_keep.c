@@ -5,8 +5,6 @@
 #include "redact.h"
 #include "serve_job.h"
 
-#include <string.h>
-
 struct keep {
 	struct serve_job *j;
 	struct arena *arena;
@@ -48,10 +46,12 @@ put_back(const struct keep *k, struct form_call *call)
 		call->id = form_id(k->arena, FORM_MESSAGES, call->id);
 }
 
-/* False: it was cut, nobody can run it. */
+/* False: it was cut, or the client's API has no place for its result. */
 static bool
 keep_call(const struct keep *k, struct form_call *call)
 {
+	if (k->j->rq.endpoint->dialect == &dialect_run)
+		return false;
 	put_back(k, call);
 	if (call->custom || is_object(call->arguments))
 		return true;
@@ -85,6 +85,13 @@ answer_turn(const struct keep *k)
 	return turn;
 }
 
+/* The client has seen the host's own bytes: of an id that we made it cannot know. */
+static bool
+is_nameless(const struct keep *k, const struct form_call *call)
+{
+	return call->made && k->j->convert.way.same;
+}
+
 /* Would it be taken as part of a later request, with results of its calls? */
 static bool
 is_sound(const struct keep *k, const struct form_turn *turn)
@@ -93,10 +100,15 @@ is_sound(const struct keep *k, const struct form_turn *turn)
 	struct form form = {.from = k->j->convert.form.from, .turns = turns, .nturns = 2};
 	struct why why;
 
-	for (size_t i = 0; i < turn->nparts; i++)
-		if (turn->parts[i].kind == FORM_CALL)
-			form_add_part(k->arena, &turns[1], FORM_RESULT)->result.id =
-			    turn->parts[i].call.id;
+	for (size_t i = 0; i < turn->nparts; i++) {
+		const struct form_call *call = &turn->parts[i].call;
+
+		if (turn->parts[i].kind != FORM_CALL)
+			continue;
+		if (is_nameless(k, call))
+			return false;
+		form_add_part(k->arena, &turns[1], FORM_RESULT)->result.id = call->id;
+	}
 	return form_check(&form, &why) == ERR_OK;
 }
 
@@ -112,35 +124,47 @@ static void
 append(struct serve_job *j)
 {
 	struct context *c = &j->context;
-	struct context_store at = {j->s, j->rq.client, c->key.hash, clock_wall()};
+	struct context_store at = {
+	    j->s, j->rq.client, c->key.hash, clock_wall(), c->had.head.turns};
 	struct why why = {""};
 	enum store_rc rc = context_store_append(&at, c->fresh, c->nfresh, c->first, &why);
+	bool usual = rc == STORE_FULL || rc == STORE_NONE;
 
 	if (rc != STORE_OK)
-		not_kept(j, rc == STORE_FULL ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, why.text);
+		not_kept(j, usual ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, why.text);
+}
+
+/* The answer as a turn, behind what was sent. */
+static void
+keep(const struct keep *k)
+{
+	struct context *c = &k->j->context;
+	struct form_turn turn;
+
+	if (k->answer == NULL) {
+		not_kept(k->j, LOG_LEVEL_INFO, "the answer cannot be read, or is too large");
+		return;
+	}
+	turn = answer_turn(k);
+	if (!is_sound(k, &turn)) {
+		not_kept(k->j, LOG_LEVEL_WARN,
+		    "the answer's calls cannot be told apart, or have no id or name");
+		return;
+	}
+	if (turn.nparts > 0)
+		c->fresh[c->nfresh++] = turn;
+	append(k->j);
 }
 
 void
 context_keep(struct serve_job *j)
 {
-	struct context *c = &j->context;
-	struct keep k = {j, j->s->arena, j->walk.outcome.answer};
-	struct form_turn turn;
+	const struct keep k = {j, j->s->arena, j->walk.outcome.answer};
 
-	if (!c->appends || c->kept || j->respond.gone || j->s->watch->client_gone)
+	if (!j->context.appends || j->context.kept || j->respond.gone || j->s->watch->client_gone)
 		return;
-	c->kept = true;
-	if (k.answer == NULL) {
-		not_kept(j, LOG_LEVEL_INFO, "the answer cannot be read, or is too large");
-		return;
-	}
-	turn = answer_turn(&k);
-	if (!is_sound(&k, &turn)) {
-		not_kept(
-		    j, LOG_LEVEL_WARN, "the answer's calls cannot be told apart, or have no name");
-		return;
-	}
-	if (turn.nparts > 0)
-		c->fresh[c->nfresh++] = turn;
-	append(j);
+	j->context.kept = true;
+	keep(&k);
+	/* whoever sees the end may go on at once */
+	context_end(j);
 }

@@ -3,16 +3,22 @@
 #include "ask.h"
 #include "base/clock.h"
 #include "base/digest.h"
+#include "conf/known.h"
 #include "context_tale.h"
 #include "dialect/form_pack.h"
+#include "dialect/trim.h"
 #include "recall_store.h"
-
-#include <stdio.h>
+#include "route.h"
 
 #define NOTE_TOKENS 800
-#define NOTE_SHARE 8 /* of what fits, at most */
-#define STEPS 4      /* of a window, from note to note */
-#define OLD_NOTES 3  /* looked for */
+#define NOTE_SHARE 8 /* of what fits, where the rest is chosen ... */
+#define NOTE_MOST 4  /* ... and at most, whatever was written */
+#define NOTE_BYTES 16384
+#define NOTE_LEAST 32    /* tokens: less says nothing */
+#define ASKED_TOKENS 400 /* of what is asked, without the tale */
+#define TRIES 8
+#define STEPS 4     /* of a window, from note to note */
+#define OLD_NOTES 3 /* looked for */
 #define LIMIT_MS 20000
 #define PAUSE_MS 60000
 #define PACKED_MAX ((size_t)1 << 31)
@@ -38,15 +44,9 @@ struct work {
 	struct cut *cuts;
 	size_t ncuts;
 	int64_t *before; /* tokens of turns before each cut */
-	int64_t total, frame;
+	int64_t total;
 	struct buf *packed;
 };
-
-static bool
-is_leading(const struct form_turn *turn)
-{
-	return turn->role == FORM_SYSTEM || turn->role == FORM_DEVELOPER;
-}
 
 /* Behind each multiple of a step, where the next round begins. The newest round is never cut off. */
 static void
@@ -54,21 +54,18 @@ find_cuts(struct work *w)
 {
 	const struct form *form = w->note->from;
 	int64_t step = w->note->window / STEPS, sum = 0, next = step;
-	bool answered = true;
+	bool *begins = arena_alloc(w->j->s->arena, form->nturns + 1);
 
+	trim_rounds(form, begins);
 	w->cuts = arena_alloc(w->j->s->arena, (form->nturns + 1) * sizeof *w->cuts);
 	w->before = arena_alloc(w->j->s->arena, (form->nturns + 1) * sizeof *w->before);
 	for (size_t i = w->lead; i < form->nturns; i++) {
-		const struct form_turn *turn = &form->turns[i];
-
-		if (turn->role == FORM_USER && answered && sum >= next && step > 0) {
+		if (begins[i] && sum >= next && step > 0) {
 			w->cuts[w->ncuts] = (struct cut){.at = i};
 			w->before[w->ncuts++] = sum;
 			next = sum - sum % step + step;
 		}
-		/* what a user says to results is no new round */
-		answered = turn->role != FORM_TOOL && (answered || turn->role == FORM_ASSISTANT);
-		sum += tokens_turn(w->note->model, turn);
+		sum += tokens_turn(w->note->model, &form->turns[i]);
 	}
 	w->total += sum;
 }
@@ -79,8 +76,9 @@ count(struct work *w)
 	const struct form *form = w->note->from;
 
 	w->total = tokens_frame(w->note->model, form);
-	for (; w->lead < form->nturns && is_leading(&form->turns[w->lead]); w->lead++)
-		w->total += tokens_turn(w->note->model, &form->turns[w->lead]);
+	w->lead = form_leading(form);
+	for (size_t i = 0; i < w->lead; i++)
+		w->total += tokens_turn(w->note->model, &form->turns[i]);
 	find_cuts(w);
 }
 
@@ -107,6 +105,47 @@ choose_cut(const struct work *w, size_t *cut_out)
 	return true;
 }
 
+/* ---- what is too long ---- */
+
+/* With its middle left out until it has no more tokens than that; empty: nothing would be left. */
+static struct span
+shorten(const struct work *w, const struct tokens_model *model, struct span text, int64_t most)
+{
+	struct span shorter = text;
+	double share = 1;
+
+	for (int i = 0; i < TRIES && most >= NOTE_LEAST; i++) {
+		int64_t n = tokens_text(model, shorter);
+
+		if (n <= most)
+			return shorter;
+		share *= (double)most / (double)n * 0.95;
+		shorter = trim_text(w->j->s->arena, text, (size_t)((double)text.n * share));
+	}
+	return (struct span){"", 0};
+}
+
+/* Tokens that the model which writes notes reads at most; 0 = nobody knows. */
+static int64_t
+reads_at_most(const struct conf *conf)
+{
+	const struct conf_model *entry = conf_model(conf, conf->context.summary_model);
+	int64_t most = 0;
+	struct route route;
+
+	if (entry == NULL)
+		return route_find(conf, conf->context.summary_model, ROUTE_WIRES_ALL, &route)
+		           ? known_target(conf, NULL, route.channel, route.model).context_window
+		           : 0;
+	for (size_t i = 0; i < entry->ntargets; i++) {
+		if (entry->targets[i].context_window == 0)
+			return 0;
+		if (entry->targets[i].context_window > most)
+			most = entry->targets[i].context_window;
+	}
+	return most;
+}
+
 /* ---- notes that are kept ---- */
 
 static void
@@ -130,14 +169,12 @@ pack(struct work *w, size_t last)
 static struct recall_store
 store_at(const struct work *w, size_t cut)
 {
-	struct buf *name = arena_buf(w->j->s->arena, 128);
-	unsigned char digest[DIGEST_BYTES];
+	char hex[2 * DIGEST_BYTES];
+	const struct span name[] = {SPAN("note_"), {hex, sizeof hex}};
 
-	digest_sha256((struct span){w->packed->p, w->cuts[cut].packed}, digest);
-	buf_z(name, "note_");
-	for (size_t i = 0; i < sizeof digest; i++)
-		buf_print(name, "%02x", digest[i]);
-	return (struct recall_store){w->j->s, w->j->rq.client, buf_text(name), clock_wall()};
+	digest_hex((struct span){w->packed->p, w->cuts[cut].packed}, sizeof hex, hex);
+	return (struct recall_store){w->j->s, w->j->rq.client,
+	    text_span(arena_join(w->j->s->arena, name, NELEM(name))), clock_wall()};
 }
 
 static bool
@@ -170,6 +207,22 @@ tale_of(const struct work *w, size_t cut)
 	return buf_text(out);
 }
 
+/* As much of it as can be read there. */
+static struct span
+told(const struct work *w, size_t cut)
+{
+	const struct serve *s = w->j->s;
+	int64_t most = reads_at_most(s->conf) * 9 / 10 - NOTE_TOKENS - ASKED_TOKENS;
+	struct span tale = tale_of(w, cut), shorter;
+	struct tokens_model model;
+
+	if (most < NOTE_LEAST)
+		return tale;
+	model = tokens_model(w->note->model->tokens, s->conf->context.summary_model);
+	shorter = shorten(w, &model, tale, most);
+	return shorter.n > 0 ? shorter : tale;
+}
+
 static bool
 write_note(const struct work *w, size_t cut, struct span *text_out)
 {
@@ -179,7 +232,7 @@ write_note(const struct work *w, size_t cut, struct span *text_out)
 	    .purpose = "summary",
 	    .model = s->conf->context.summary_model,
 	    .system = SPAN(task),
-	    .text = tale_of(w, cut),
+	    .text = told(w, cut),
 	    .max_tokens = NOTE_TOKENS,
 	    .limit_ms = LIMIT_MS,
 	};
@@ -195,10 +248,9 @@ write_note(const struct work *w, size_t cut, struct span *text_out)
 		    LOG_Z("why", answer.ok ? "it is empty" : answer.why.text));
 		return false;
 	}
-	*text_out = answer.text;
-	if (recall_store_put(&at, answer.text) != STORE_OK)
-		log_fields(s->log, LOG_LEVEL_WARN, clock_wall(), "a summary was not kept",
-		    LOG_TEXT("id", w->j->rq.id), LOG_Z("why", env_error(s->env)));
+	*text_out = trim_text(s->arena, answer.text, NOTE_BYTES);
+	if (recall_store_put(&at, *text_out) != STORE_OK)
+		serve_job_log(w->j, LOG_LEVEL_WARN, "a summary was not kept", env_error(s->env));
 	return true;
 }
 
@@ -245,6 +297,10 @@ context_note(struct serve_job *j, struct context_note *note)
 	if (!choose_cut(&w, &cut))
 		return;
 	pack(&w, cut);
-	if (find_note(&w, cut, &text) || (may_ask(j) && write_note(&w, cut, &text)))
+	if (!find_note(&w, cut, &text) && !(may_ask(j) && write_note(&w, cut, &text)))
+		return;
+	/* it leads, so nothing of it would be cut: it must not be what does not fit */
+	text = shorten(&w, note->model, text, note->budget / NOTE_MOST);
+	if (text.n > 0)
 		put_note(&w, cut, text);
 }

@@ -6,6 +6,8 @@
  *               who count alike
  * Kept          as a text of kept.h in the client's name, by the hash of what it stands for: it is asked for once. A new
  *               one is made from an old one and what came since.
+ * Size          a note has a quarter of what fits at most; what is told to its writer is made to fit his window. Too long
+ *               ones are cut in the middle, with a mark
  * In vain       no model, no answer in time, nothing to be cut: what goes then has no note. After a failure nobody is
  *               asked for a minute.
  * Source        SPEC.md section 13

@@ -3,8 +3,6 @@
 #include "dialect/form_pack.h"
 #include "keeping.h"
 
-#include <string.h>
-
 #define SWEEP_MOST 64
 
 /* One call in the store; its function may run again from the start. */
@@ -198,6 +196,8 @@ append_packed(const struct context_store *at, const struct talk_append *append, 
 	}
 	if (rc == STORE_FULL)
 		rc = append_again(at->s, &job);
+	if (rc == STORE_NONE)
+		err_why(why, "meanwhile the conversation was dropped, expired or had to give way");
 	return failed(at->s, rc, why);
 }
 
@@ -237,6 +237,7 @@ context_store_append(const struct context_store *at, const struct form_turn *tur
 	    .client = {at->client.p, text_cut(at->client, TALK_CLIENT_MAX)},
 	    .turns = list,
 	    .nturns = n,
+	    .had = at->had,
 	    .first = first};
 	struct buf text;
 	enum store_rc rc;
@@ -252,24 +253,6 @@ context_store_append(const struct context_store *at, const struct form_turn *tur
 		rc = append_packed(at, &append, why);
 	buf_release(&text);
 	return rc;
-}
-
-/* ---- the end ---- */
-
-static enum store_rc
-drop_in(struct txn *book, void *arg)
-{
-	const struct context_job *job = arg;
-
-	return talk_drop(book, job->key, &job->limits);
-}
-
-enum store_rc
-context_store_drop(const struct context_store *at, struct why *why)
-{
-	struct context_job job = job_of(at);
-
-	return failed(at->s, keeping_change(at->s, drop_in, &job, at->now), why);
 }
 
 bool

@@ -61,7 +61,8 @@ convert_defaults(const struct convert *convert, const struct convert_target *tar
 	out = arena_buf(convert->arena, SIZE_MAX / 2);
 	has = arena_alloc(convert->arena, target->ndefaults * sizeof *has);
 	mark(body, target, has);
-	if (!convert->way.same)
+	/* of run's own members none is a parameter */
+	if (!convert->way.same && convert->rq->endpoint->wire != FORM_RUN)
 		mark(convert->rq->read.body, target, has);
 	for (size_t i = 0; i < target->ndefaults; i++) {
 		if (has[i])

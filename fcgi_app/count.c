@@ -18,12 +18,13 @@ static void
 answer(struct serve_job *j)
 {
 	struct tokens_model model = tokens_model(tokenizer_of(j->s), j->walk.plan.model);
-	struct form *form = arena_alloc(j->s->arena, sizeof *form);
 	struct buf *out = arena_buf(j->s->arena, 64);
 	struct why why;
+	const struct form *form =
+	    flow_read(j->s->arena, j->rq.endpoint->wire, j->rq.read.body, &why);
 	struct emit e;
 
-	if (flow_wires[FORM_MESSAGES].read(j->s->arena, j->rq.read.body, form, &why) != ERR_OK) {
+	if (form == NULL) {
 		answer_refuse(j, 400, "invalid_request_error", why.text);
 		return;
 	}
@@ -95,18 +96,13 @@ count_instead(struct serve_job *j, struct mono_ms now)
 static const struct form *
 form_of(struct serve_job *j)
 {
-	struct form *form;
 	struct why why;
 
 	if (j->convert.say != NULL)
 		return j->convert.say;
 	if (j->convert.state == CONVERT_READ)
 		return &j->convert.form;
-	form = arena_alloc(j->s->arena, sizeof *form);
-	return flow_wires[j->rq.endpoint->wire].read(j->s->arena, j->rq.read.body, form, &why) ==
-	               ERR_OK
-	           ? form
-	           : NULL;
+	return flow_read(j->s->arena, j->rq.endpoint->wire, j->rq.read.body, &why);
 }
 
 void

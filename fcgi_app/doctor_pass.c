@@ -1,12 +1,13 @@
 #include "doctor_pass.h"
 
+#include "base/nonce.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,18 +53,6 @@ doctor_pass_shown(const char *state_dir, struct span shown, struct wall_ms now)
 	return n > 0 && doctor_pass_opens((struct span){text, (size_t)n}, shown, now);
 }
 
-static bool
-fresh_nonce(char nonce_out[DOCTOR_NONCE])
-{
-	unsigned char bytes[(DOCTOR_NONCE - 1) / 2];
-
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return false;
-	for (size_t i = 0; i < sizeof bytes; i++)
-		snprintf(nonce_out + 2 * i, 3, "%02x", bytes[i]);
-	return true;
-}
-
 /* Only into an empty file of ours: what lies there may be anything. */
 static enum err
 write_pass(int fd, struct wall_ms now, char nonce_out[DOCTOR_NONCE], struct why *why)
@@ -75,7 +64,7 @@ write_pass(int fd, struct wall_ms now, char nonce_out[DOCTOR_NONCE], struct why 
 		err_why(why, "another doctor is at work");
 		return ERR_IO;
 	}
-	if (!fresh_nonce(nonce_out)) {
+	if (!nonce_hex(nonce_out, DOCTOR_NONCE - 1)) {
 		err_why(why, "no random numbers: %s", strerror(errno));
 		return ERR_IO;
 	}

@@ -21,24 +21,16 @@ elect_out_text(enum elect_out out)
 	return texts[out];
 }
 
-const char *
-elect_strategy_name(int strategy)
-{
-	static const char *const names[] = {
-	    [CONF_ROUTE_WEIGHTED_RANDOM] = "weighted-random",
-	    [CONF_ROUTE_PERFORMANCE] = "performance",
-	    [CONF_ROUTE_COST_FIRST] = "cost-first",
-	    [CONF_ROUTE_TASK] = "task",
-	    [CONF_ROUTE_MIXED] = "mixed",
-	};
-
-	return names[strategy];
-}
-
 bool
 elect_is_spare(enum elect_out out)
 {
 	return out == ELECT_FULL || out == ELECT_EXHAUSTED || out == ELECT_OPEN;
+}
+
+bool
+elect_is_final(enum elect_out out)
+{
+	return out == ELECT_TRIED || out == ELECT_TASK || out == ELECT_WIRE;
 }
 
 /* ---- order ---- */
@@ -55,7 +47,7 @@ rank_of(const struct elect_candidate *candidates, size_t i, int strategy, uint32
 	const struct elect_candidate *c = &candidates[i];
 
 	switch ((enum conf_routing)strategy) {
-	case CONF_ROUTE_WEIGHTED_RANDOM: break;
+	case CONF_ROUTE_WEIGHTED_RANDOM: return (struct rank){!c->served, 0};
 	case CONF_ROUTE_PERFORMANCE:
 		if (c->success_ppm >= min_success_ppm)
 			return (struct rank){0, c->first_ms};

@@ -4,8 +4,8 @@
  * Out          a target whose API, tasks or window do not fit, that was tried, or that rests after failures, is not
  *              asked at all. One whose accounts are busy or rest, or whose channel is open, is asked only when no other
  *              is left: the busy first.
- * Strategies   weighted-random  by weight times success rate; of a session by its hash, so that it stays where it is
- *                               while the others come and go
+ * Strategies   weighted-random  who served the conversation so far; else by weight times success rate; of a session by its
+ *                               hash, so that it stays where it is while the others come and go
  *              performance      the shortest time to the first content of those that succeed often enough; if none does,
  *                               the best success rate
  *              cost-first       what this request costs; an unknown price last
@@ -23,7 +23,7 @@
 #define ELECT_RATE_ONE 1000000
 #define ELECT_COST_ONE 1000000000LL /* of a cost: one unit of money */
 
-/* Why a target is out. Behind ELECT_OPEN: for good, as far as this request is concerned. */
+/* Why a target is out. Behind ELECT_OPEN it is not asked at all. */
 enum elect_out {
 	ELECT_IN,
 	ELECT_FULL,      /* every account that could be used is busy */
@@ -39,16 +39,17 @@ enum elect_out {
 
 /* For people: "its window is too small". NULL for ELECT_IN. */
 const char *elect_out_text(enum elect_out out);
-/* "weighted-random", ...: of enum conf_routing. */
-const char *elect_strategy_name(int strategy);
 /* It may be asked when no better one is left. */
 bool elect_is_spare(enum elect_out out);
+/* It stays out of this request, whatever the store says next. */
+bool elect_is_final(enum elect_out out);
 
 struct elect_candidate {
 	enum elect_out out;
 	uint64_t identity; /* the same whenever it is the same target, whoever asks */
 	double weight;
 	bool lists_task; /* names the request's task */
+	bool served;     /* its channel did so far in this conversation */
 	bool trial;      /* its rest is over: one request may try it */
 	/* of the window; without data 0, ELECT_RATE_ONE, 0 */
 	uint64_t calls;

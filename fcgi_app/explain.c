@@ -253,7 +253,7 @@ look_at_channel(struct job *job)
 	enum store_rc rc;
 
 	job->nseen = 0;
-	walk_aim(w);
+	walk_note_answers(w);
 	w->wish.may_queue = w->channel->policy.pool.queue_timeout_ms > 0;
 	rc = pick_explain(job->txn, job->x->slot, &w->wish, job->x->now, gather, job, &job->view);
 	if (rc == STORE_OK)
@@ -329,7 +329,7 @@ static enum store_rc
 put_channels(struct job *job)
 {
 	struct walk *w = job->walk;
-	struct pick_reason last = {.result = PICK_NOBODY};
+	struct pick_reason last = w->reason; /* of no pick, if there is no channel to look at */
 	enum store_rc rc = STORE_OK;
 	bool more = w->plan.visited > 0;
 
@@ -346,23 +346,14 @@ put_channels(struct job *job)
 }
 
 static void
-put_or_null(struct emit *e, const char *key, struct span text)
-{
-	if (text.n == 0)
-		emit_null(e, key);
-	else
-		emit_text(e, key, text);
-}
-
-static void
 put_head(struct job *job)
 {
 	const struct explain *x = job->x;
 	struct emit *e = &job->emit;
 
 	emit_text(e, "model", x->model);
-	put_or_null(e, "client", x->client);
-	put_or_null(e, "realm", job->walk->wish.realm);
+	emit_some(e, "client", x->client);
+	emit_some(e, "realm", job->walk->wish.realm);
 	emit_z(e, "session", x->session == NULL || x->session[0] == '\0' ? NULL : x->session);
 	emit_time(e, "now", x->now);
 	emit_bool(e, "degraded", x->degraded);

@@ -1,16 +1,6 @@
 #include "explain_way.h"
 
-static const char *
-wire_name(enum provider_wire wire)
-{
-	static const char *const names[] = {
-	    [WIRE_CHAT] = "chat",
-	    [WIRE_MESSAGES] = "messages",
-	    [WIRE_RESPONSES] = "responses",
-	};
-
-	return names[wire];
-}
+#include "conf/options.h"
 
 static const char *
 pass_name(enum plan_pass pass)
@@ -29,28 +19,16 @@ pass_name(enum plan_pass pass)
 }
 
 static void
-put_known(struct emit *e, const char *key, int64_t v, bool known)
-{
-	if (known)
-		emit_i64(e, key, v);
-	else
-		emit_null(e, key);
-}
-
-static void
 put_facts(struct emit *e, const struct elect_candidate *c, const struct walk_fact *fact)
 {
 	emit_z(e, "state", fact->rest_until_ms != 0 ? "rests" : c->trial ? "trial" : "open");
 	emit_time(e, "until", (struct wall_ms){fact->rest_until_ms});
 	emit_i64(e, "calls", (int64_t)c->calls);
 	emit_real(e, "success_rate", (double)c->success_ppm / ELECT_RATE_ONE, 4);
-	put_known(e, "first_ms", c->first_ms, c->first_ms > 0);
-	put_known(e, "prompt_tokens", fact->prompt, fact->prompt >= 0);
+	emit_known(e, "first_ms", c->first_ms, c->first_ms > 0);
+	emit_known(e, "prompt_tokens", fact->prompt, fact->prompt >= 0);
 	emit_i64(e, "output_tokens", fact->output);
-	if (c->priced)
-		emit_real(e, "cost", (double)c->cost / ELECT_COST_ONE, 9);
-	else
-		emit_null(e, "cost");
+	emit_real(e, "cost", c->priced ? (double)c->cost / ELECT_COST_ONE : EMIT_UNKNOWN, 9);
 }
 
 static void
@@ -64,12 +42,12 @@ put_target(struct emit *e, const struct walk *w, size_t i, double share)
 	emit_object(e, NULL);
 	emit_text(e, "channel", channel->name);
 	emit_text(e, "model", route->model);
-	emit_z(e, "wire", wire_name(channel->wire));
+	emit_z(e, "wire", options_wires[channel->wire]);
 	emit_z(e, "out", elect_out_text(c->out));
 	emit_real(e, "share", share, 4);
 	emit_real(e, "weight", c->weight, 4);
 	emit_bool(e, "lists_task", c->lists_task);
-	put_known(e, "context_window", window, window > 0);
+	emit_known(e, "context_window", window, window > 0);
 	put_facts(e, c, &w->facts[i]);
 	emit_end(e);
 }
@@ -78,11 +56,8 @@ void
 explain_way_targets(
     struct emit *e, const struct walk *w, const struct elect_rule *rule, struct span task)
 {
-	if (task.n == 0)
-		emit_null(e, "task");
-	else
-		emit_text(e, "task", task);
-	emit_z(e, "routing", w->candidates == NULL ? NULL : elect_strategy_name(rule->strategy));
+	emit_some(e, "task", task);
+	emit_z(e, "routing", w->candidates == NULL ? NULL : options_routings[rule->strategy]);
 	emit_array(e, "targets");
 	for (size_t i = 0; w->candidates != NULL && i < w->plan.ntargets; i++)
 		put_target(e, w, i, elect_share(w->candidates, w->plan.ntargets, rule, i));
@@ -107,11 +82,8 @@ explain_way_chain(struct emit *e, const struct walk *w)
 
 		emit_object(e, NULL);
 		emit_text(e, "channel", plan->conf->channels[route.channel].name);
-		emit_z(e, "wire", wire_name(plan->conf->channels[route.channel].wire));
-		if (pass == PLAN_GOES)
-			emit_text(e, "model", route.model);
-		else
-			emit_null(e, "model");
+		emit_z(e, "wire", options_wires[plan->conf->channels[route.channel].wire]);
+		emit_some(e, "model", pass == PLAN_GOES ? route.model : SPAN(""));
 		emit_z(e, "passed_over", pass_name(pass));
 		emit_end(e);
 	}

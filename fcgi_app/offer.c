@@ -1,8 +1,7 @@
 #include "offer.h"
 
 #include "conf/known.h"
-
-#include "store/target.h"
+#include "route.h"
 
 /* A name on its way: what it may lead to. */
 struct row {
@@ -40,16 +39,15 @@ add_name(struct row *row, struct span name)
 {
 	const struct conf *conf = conf_of(row->offer);
 	const struct conf_model *entry = conf_model(conf, name);
+	struct conf_target target;
+	struct route route;
 
 	for (size_t i = 0; entry != NULL && i < entry->ntargets; i++)
 		add_target(row, &entry->targets[i]);
-	for (size_t i = 0; entry == NULL && i < conf->nchannels; i++)
-		if (conf_serves(&conf->channels[i].models, name)) {
-			struct conf_target target = known_target(conf, NULL, i, name);
-
-			add_target(row, &target);
-			return;
-		}
+	if (entry == NULL && route_find(conf, name, ROUTE_WIRES_ALL, &route)) {
+		target = known_target(conf, NULL, route.channel, name);
+		add_target(row, &target);
+	}
 }
 
 /* May an account of this channel ever serve the model for this realm? */
@@ -70,12 +68,10 @@ may_serve(const struct conf_channel *ch, struct span model, struct span realm)
 static enum store_rc
 rests(const struct row *row, size_t channel, struct span model, bool *rests_out)
 {
-	const struct conf *conf = conf_of(row->offer);
-	const struct target_policy policy = {conf->routing.window_ms,
-	    (uint32_t)conf->routing.model_fail_after, conf->routing.model_cooldown_ms};
+	struct target_policy policy = pool_target_policy(conf_of(row->offer));
 	struct target_row known;
-	enum store_rc rc = target_get(row->txn, row->offer->pool->channels[channel].number,
-	    (struct env_bytes){model.p, model.n}, &known);
+	enum store_rc rc =
+	    target_get(row->txn, pool_target(row->offer->pool, channel, model), &known);
 
 	*rests_out =
 	    rc == STORE_OK && target_state(&known, &policy, row->offer->now) == TARGET_RESTS;
@@ -164,6 +160,7 @@ sum_up(const struct row *row, struct offer_model *model)
 	}
 }
 
+/* `owner` "": the channel of the first target, of those that may serve: others are nobody's business here. */
 static enum store_rc
 put(struct row *row, struct span name, struct span owner)
 {
@@ -174,6 +171,8 @@ put(struct row *row, struct span name, struct span owner)
 	*model = (struct offer_model){.name = name, .owner = owner};
 	if (!served && offer->realm.n > 0)
 		return STORE_OK;
+	if (owner.n == 0)
+		model->owner = conf_of(offer)->channels[row->targets[0].channel].name;
 	sum_up(row, model);
 	offer->n++;
 	return look_for_account(row, &model->available);
@@ -205,43 +204,31 @@ put_entries(struct offer *offer, struct txn *txn)
 		if (!is_wanted(offer, entry->name))
 			continue;
 		add_name(&row, entry->name);
-		rc = put(&row, entry->name, conf->channels[entry->targets[0].channel].name);
+		rc = put(&row, entry->name, SPAN(""));
 	}
 	return rc;
 }
 
-static bool
-has_tasks(const struct conf_model *entry)
-{
-	for (size_t i = 0; i < entry->ntargets; i++)
-		if (entry->targets[i].tasks.n > 0)
-			return true;
-	return false;
-}
-
-/* What "auto" may come to: the models of routing.tasks, else all entries once one of them lists tasks. */
+/* What "auto" may come to: the models of routing.tasks, else those of all entries. */
 static void
 add_auto(struct row *row)
 {
 	const struct conf *conf = conf_of(row->offer);
-	bool any = false;
 
 	for (size_t t = 0; t < conf->routing.ntasks; t++)
 		for (size_t i = 0; i < conf->routing.tasks[t].models.n; i++)
 			add_name(row, conf->routing.tasks[t].models.at[i]);
 	for (size_t i = 0; conf->routing.ntasks == 0 && i < conf->nmodels; i++)
-		any = any || has_tasks(&conf->models[i]);
-	for (size_t i = 0; any && i < conf->nmodels; i++)
 		add_name(row, conf->models[i].name);
 }
 
 static enum store_rc
 put_auto(struct offer *offer, struct txn *txn)
 {
-	const struct span name = SPAN("auto");
+	const struct span name = SPAN(CONF_AUTO);
 	struct row row = row_of(offer, txn, (struct span){"", 0});
 
-	if (!is_wanted(offer, name) || conf_model(conf_of(offer), name) != NULL)
+	if (!is_wanted(offer, name) || !route_is_auto(conf_of(offer), name))
 		return STORE_OK;
 	add_auto(&row);
 	return row.n == 0 ? STORE_OK : put(&row, name, SPAN("sluice"));
@@ -269,11 +256,10 @@ put_literals(struct offer *offer, struct txn *txn)
 			struct span name = conf->channels[c].models.at[i];
 			struct row row = row_of(offer, txn, (struct span){"", 0});
 
-			if (text_find(name, SPAN("*")) < name.n || !is_wanted(offer, name) ||
-			    is_known(offer, name))
+			if (!conf_is_name(name) || !is_wanted(offer, name) || is_known(offer, name))
 				continue;
 			add_name(&row, name);
-			rc = put(&row, name, conf->channels[row.targets[0].channel].name);
+			rc = put(&row, name, SPAN(""));
 		}
 	return rc;
 }

@@ -47,15 +47,6 @@ emit_price(struct emit *e, const char *key, int64_t micros)
 }
 
 static void
-emit_tokens(struct emit *e, const char *key, int64_t tokens)
-{
-	if (tokens > 0)
-		emit_i64(e, key, tokens);
-	else
-		emit_null(e, key);
-}
-
-static void
 put_openai(struct page *page, const struct offer_model *model)
 {
 	struct emit *e = &page->e;
@@ -65,8 +56,8 @@ put_openai(struct page *page, const struct offer_model *model)
 	emit_z(e, "object", "model");
 	emit_i64(e, "created", page->s->loaded_at.v / 1000);
 	emit_text(e, "owned_by", model->owner);
-	emit_tokens(e, "context_length", model->context_window);
-	emit_tokens(e, "max_output", model->max_output);
+	emit_known(e, "context_length", model->context_window, model->context_window > 0);
+	emit_known(e, "max_output", model->max_output, model->max_output > 0);
 	emit_bool(e, "available", model->available);
 	if (model->cost.given) {
 		emit_object(e, "pricing");
@@ -88,8 +79,8 @@ put_anthropic(struct page *page, const struct offer_model *model)
 	emit_text(e, "id", model->name);
 	emit_text(e, "display_name", model->name);
 	emit_time(e, "created_at", (struct wall_ms){page->s->loaded_at.v / 1000 * 1000});
-	emit_tokens(e, "max_input_tokens", model->context_window);
-	emit_tokens(e, "max_tokens", model->max_output);
+	emit_known(e, "max_input_tokens", model->context_window, model->context_window > 0);
+	emit_known(e, "max_tokens", model->max_output, model->max_output > 0);
 	emit_bool(e, "available", model->available);
 	emit_end(e);
 }

@@ -134,14 +134,14 @@ plan_more(const struct plan *plan, const enum breaker_answer *answers)
 {
 	struct route route;
 
-	return plan->spare || find(plan, answers, plan->step, &route) != 0;
+	return plan->other || find(plan, answers, plan->step, &route) != 0;
 }
 
 void
 plan_back(struct plan *plan)
 {
 	plan->step = plan->conf->channels[plan->first.channel].nfallback + 1;
-	plan->spare = false;
+	plan->other = false;
 	go_to(plan, &plan->first);
 }
 

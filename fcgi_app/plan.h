@@ -24,7 +24,7 @@ struct plan {
 	size_t ntargets;
 	struct route first;
 	unsigned wires; /* ROUTE_WIRE bits that the request can use */
-	bool spare;     /* another target may be had, as the caller says */
+	bool other;     /* another target may be had, as the caller says */
 	size_t
 	    step; /* how far it looked: 0 nowhere, 1 the first channel, 1 + i the i-th fallback */
 	size_t visited; /* places that plan_next() and plan_take() gave */

@@ -207,6 +207,22 @@ pool_has(const struct pool *pool, size_t channel, size_t account)
 	return pool->channels[channel].numbers[account] != UINT32_MAX;
 }
 
+struct target_policy
+pool_target_policy(const struct conf *conf)
+{
+	return (struct target_policy){
+	    .window_ms = conf->routing.window_ms,
+	    .fail_after = (uint32_t)conf->routing.model_fail_after,
+	    .cooldown_ms = conf->routing.model_cooldown_ms,
+	};
+}
+
+struct target_ref
+pool_target(const struct pool *pool, size_t channel, struct span model)
+{
+	return (struct target_ref){pool->channels[channel].number, {model.p, model.n}};
+}
+
 uint32_t
 pool_day(const struct conf_channel *channel, struct wall_ms now)
 {

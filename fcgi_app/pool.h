@@ -12,6 +12,7 @@
 #include "conf/conf.h"
 #include "store/health.h"
 #include "store/slot.h"
+#include "store/target.h"
 
 /* What a pick asks of an account's settings, dense and by account number: scanned for every request. */
 struct pool_seat {
@@ -62,5 +63,9 @@ uint32_t pool_day(const struct conf_channel *channel, struct wall_ms now);
 struct wall_ms pool_next_day(const struct conf_channel *channel, struct wall_ms now);
 /* Has it a row in the store? */
 bool pool_has(const struct pool *pool, size_t channel, size_t account);
+
+/* By what a model on a channel is judged: the same for all. */
+struct target_policy pool_target_policy(const struct conf *conf);
+struct target_ref pool_target(const struct pool *pool, size_t channel, struct span model);
 
 #endif

@@ -63,12 +63,6 @@ probe_recovery(
 	                                                                    : PROBE_NOT;
 }
 
-static bool
-is_name(struct span pattern)
-{
-	return text_find(pattern, SPAN("*")) == pattern.n;
-}
-
 /* Of the targets that `models` has on this channel. */
 static struct span
 target_model(
@@ -92,11 +86,11 @@ probe_model(
 	struct span model;
 
 	for (size_t i = 0; i < account->models.n; i++)
-		if (is_name(account->models.at[i]))
+		if (conf_is_name(account->models.at[i]))
 			return account->models.at[i];
 	model = target_model(conf, channel, account);
 	for (size_t i = 0; i < channel->models.n && model.n == 0; i++)
-		if (is_name(channel->models.at[i]) &&
+		if (conf_is_name(channel->models.at[i]) &&
 		    conf_serves(&account->models, channel->models.at[i]))
 			model = channel->models.at[i];
 	return model;

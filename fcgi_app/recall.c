@@ -3,15 +3,14 @@
 #include "answer.h"
 #include "base/clock.h"
 #include "base/emit.h"
+#include "base/nonce.h"
 #include "recall_store.h"
+#include "redact.h"
 #include "serve_job.h"
 
 #include "store/sticky.h"
 
-#include <stdio.h>
-#include <sys/random.h>
-
-#define ID_BYTES 24
+#define ID_DIGITS 48
 
 static bool
 is_responses(const struct request *rq)
@@ -28,21 +27,6 @@ wants_keeping(struct span body)
 
 	return scan_pick(body, paths, v, NELEM(paths), NULL) == ERR_OK && v[0].type != SCAN_FALSE &&
 	       v[1].type != SCAN_TRUE;
-}
-
-/* Not from the request's id, which the client may choose: it would overwrite its own responses. */
-static struct span
-fresh_id(struct serve_job *j)
-{
-	unsigned char bytes[ID_BYTES];
-	struct buf *out = arena_buf(j->s->arena, 64);
-
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		die("no random bytes");
-	buf_z(out, "resp_");
-	for (size_t i = 0; i < sizeof bytes; i++)
-		buf_print(out, "%02x", bytes[i]);
-	return buf_text(out);
 }
 
 static bool
@@ -76,6 +60,23 @@ store_failed(struct serve_job *j)
 	return false;
 }
 
+/* With what is sent. */
+static bool
+is_readable(struct serve_job *j, struct span kept)
+{
+	struct recall *r = &j->recall;
+	size_t n = scan_items(kept, FORM_ITEMS_MAX) + scan_items(r->written.body, FORM_ITEMS_MAX);
+
+	if (n > FORM_ITEMS_MAX)
+		return refuse(j, "conversation_too_large",
+		    arena_print(j->s->arena,
+		        "the conversation has more than %d messages, parts of them and tools: begin "
+		        "another one",
+		        FORM_ITEMS_MAX));
+	r->carried = history_carry(j->s->arena, &r->from);
+	return true;
+}
+
 static bool
 find(struct serve_job *j, struct span id)
 {
@@ -92,10 +93,8 @@ find(struct serve_job *j, struct span id)
 	case STORE_BAD:
 	case STORE_IO: return store_failed(j);
 	}
-	if (r->found) {
-		r->carried = history_carry(j->s->arena, &r->from);
-		return true;
-	}
+	if (r->found)
+		return is_readable(j, text);
 	text_clean(shown, sizeof shown, id);
 	return refuse(j, "previous_response_not_found",
 	    arena_print(j->s->arena,
@@ -143,8 +142,7 @@ recall_bind(struct serve_job *j)
 		b.account++;
 	if (b.account < w->channel->naccounts && pool_has(j->s->pool, w->plan.channel, b.account) &&
 	    env_update(j->s->env, bind_in, &b) != STORE_OK)
-		log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), "a session was not bound",
-		    LOG_TEXT("id", j->rq.id), LOG_Z("why", env_error(j->s->env)));
+		serve_job_log(j, LOG_LEVEL_WARN, "a session was not bound", env_error(j->s->env));
 }
 
 bool
@@ -159,7 +157,8 @@ recall_begin(struct serve_job *j)
 		return true;
 	r->written = j->rq.read;
 	r->keeps = wants_keeping(j->rq.read.body) && !j->explain;
-	j->convert.response_id = fresh_id(j);
+	/* not from the request's id, which the client may choose: it would overwrite its own responses */
+	j->convert.response_id = nonce_name(j->s->arena, "resp_", ID_DIGITS);
 	j->convert.store = r->keeps;
 	if (previous->type == SCAN_ABSENT || previous->type == SCAN_NULL)
 		return true;
@@ -200,6 +199,8 @@ recall_aim(struct serve_job *j, struct why *why)
 	const struct conf_channel *channel = j->walk.channel;
 	bool native = channel->wire == WIRE_RESPONSES;
 
+	if (is_responses(&j->rq))
+		j->convert.gathers = j->recall.keeps && !native;
 	if (!j->recall.found)
 		return ERR_OK;
 	return dialect_read(j->rq.endpoint->dialect,
@@ -211,11 +212,7 @@ recall_native(struct serve_job *j, size_t account)
 {
 	const struct conf_channel *channel = j->walk.channel;
 	const struct history *from = &j->recall.from;
-	struct conf_target known = plan_target(&j->walk.plan);
-	struct convert_target target = {.channel = channel,
-	    .model = j->walk.plan.model,
-	    .defaults = known.defaults,
-	    .ndefaults = known.ndefaults};
+	struct convert_target target = walk_target(&j->walk);
 	struct request *written;
 	struct convert *convert;
 	struct why why;
@@ -249,6 +246,40 @@ recall_is_lost(const struct serve_job *j)
 
 /* ---- the answer ---- */
 
+static bool
+has_seals(const struct form_turn *turn)
+{
+	for (size_t i = 0; i < turn->nparts; i++)
+		if (turn->parts[i].thought.seal.n > 0)
+			return true;
+	return false;
+}
+
+/* The items with what their makers want back, where the client's have it not; else empty. */
+static struct span
+sealed_output(struct serve_job *j)
+{
+	static const char *const path = "output";
+	const struct flow_answer *answer = j->walk.outcome.answer;
+	const struct convert *c = &j->convert;
+	const struct flow_job job = {.arena = j->s->arena,
+	    .model = j->rq.model,
+	    .id = j->rq.id,
+	    .form = &c->form,
+	    .loss = &c->way.loss,
+	    .wants_seals = true};
+	struct scan_value output;
+	struct buf *out;
+
+	if (c->way.same || c->form.wants_seals || answer == NULL || !has_seals(&answer->turn))
+		return (struct span){"", 0};
+	out = arena_buf(j->s->arena, SIZE_MAX / 4);
+	flow_answer_responses(&job, answer, out);
+	if (scan_pick(buf_text(out), &path, &output, 1, NULL) != ERR_OK)
+		return (struct span){"", 0};
+	return redact_all(j->s->conf, j->s->arena, output.raw);
+}
+
 static void
 keep(struct serve_job *j, const struct history_answer *answer)
 {
@@ -263,6 +294,7 @@ keep(struct serve_job *j, const struct history_answer *answer)
 	    .items =
 	        text_span(arena_join(arena, (const struct span[]){SPAN("["), items, SPAN("]")}, 3)),
 	    .response = answer->response,
+	    .output = sealed_output(j),
 	};
 	struct recall_store at = {j->s, j->rq.client, answer->id, clock_wall()};
 	struct buf *text = arena_buf(arena, (size_t)j->s->conf->context.max_session_bytes);
@@ -270,15 +302,13 @@ keep(struct serve_job *j, const struct history_answer *answer)
 
 	history_write(&history, text);
 	if (text->over) {
-		log_fields(j->s->log, LOG_LEVEL_INFO, clock_wall(),
-		    "a response is not kept: the conversation is larger than context.max_session",
-		    LOG_TEXT("id", j->rq.id));
+		serve_job_log(j, LOG_LEVEL_INFO, "a response was not kept",
+		    "the conversation is larger than context.max_session");
 		return;
 	}
 	rc = recall_store_put(&at, buf_text(text));
 	if (rc != STORE_OK)
-		log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), "a response was not kept",
-		    LOG_TEXT("id", j->rq.id), LOG_Z("why", env_error(j->s->env)));
+		serve_job_log(j, LOG_LEVEL_WARN, "a response was not kept", env_error(j->s->env));
 }
 
 void

@@ -1,5 +1,5 @@
 /*
- * recall_store - kept responses in the store: by client and id. For the files of recall.
+ * recall_store - texts that are kept for clients, by client and id: responses (recall.h), summaries (context_note.h).
  *
  * Errors    as in env.h; env_error() has the text
  */

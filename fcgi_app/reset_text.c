@@ -11,20 +11,6 @@
 static const char *const reset_words[] = {"reset", "regain", "available", "again", "until", "retry",
     "resume", "renew", "refresh", "重置", "恢复", "刷新", "重试", "解除", "更新"};
 
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool
-is_alpha(char c)
-{
-	char low = text_lower(c);
-
-	return low >= 'a' && low <= 'z';
-}
-
 static struct span
 skip_blanks(struct span s)
 {
@@ -74,7 +60,7 @@ static bool
 starts_with_day(struct span text)
 {
 	return text.n >= DAY_BYTES && text.p[4] == '-' && text.p[7] == '-' &&
-	       (text.n == DAY_BYTES || !is_digit(text.p[DAY_BYTES]));
+	       (text.n == DAY_BYTES || !text_is_digit(text.p[DAY_BYTES]));
 }
 
 /* What stands between a day and its time: ", ", "T", " at " */
@@ -145,7 +131,7 @@ after_bar(struct span text, struct wall_ms now)
 	size_t n = 0;
 	int64_t v;
 
-	while (n < digits.n && is_digit(digits.p[n]))
+	while (n < digits.n && text_is_digit(digits.p[n]))
 		n++;
 	if (n != 10 || !text_i64((struct span){digits.p, n}, 0, INT64_MAX / 1000, &v) ||
 	    !reset_sensible((struct wall_ms){v * 1000}, now))
@@ -160,7 +146,7 @@ reset_text_absolute(struct span text, const struct zone *zone, struct wall_ms no
 
 	text = shortened(text);
 	for (size_t i = 0; i + DAY_BYTES <= text.n; i++) {
-		if (!is_digit(text.p[i]) || (i > 0 && is_digit(text.p[i - 1])))
+		if (!text_is_digit(text.p[i]) || (i > 0 && text_is_digit(text.p[i - 1])))
 			continue;
 		if (day_at(text_from(text, i), zone, &at) && reset_sensible(at, now) &&
 		    near_a_word(text, i))
@@ -209,7 +195,7 @@ cut_unit(struct span *rest)
 		struct span after = text_from(*rest, strlen(units[i].name));
 
 		if (text_starts_fold(*rest, units[i].name) &&
-		    (after.n == 0 || !is_alpha(after.p[0]))) {
+		    (after.n == 0 || !text_is_letter(after.p[0]))) {
 			*rest = after;
 			return &units[i];
 		}
@@ -224,15 +210,16 @@ cut_decimal(struct span *rest, int64_t *whole_out, int64_t *millionths_out)
 	int64_t whole = 0, scale = 100000;
 	struct span at = *rest;
 
-	for (; at.n > 0 && is_digit(at.p[0]); at = text_from(at, 1))
+	for (; at.n > 0 && text_is_digit(at.p[0]); at = text_from(at, 1))
 		if (__builtin_mul_overflow(whole, 10, &whole) ||
 		    __builtin_add_overflow(whole, at.p[0] - '0', &whole))
 			return false;
 	if (at.p == rest->p)
 		return false;
 	*millionths_out = 0;
-	if (at.n > 1 && at.p[0] == '.' && is_digit(at.p[1]))
-		for (at = text_from(at, 1); at.n > 0 && is_digit(at.p[0]); at = text_from(at, 1)) {
+	if (at.n > 1 && at.p[0] == '.' && text_is_digit(at.p[1]))
+		for (at = text_from(at, 1); at.n > 0 && text_is_digit(at.p[0]);
+		     at = text_from(at, 1)) {
 			*millionths_out += (at.p[0] - '0') * scale;
 			scale /= 10;
 		}
@@ -330,8 +317,8 @@ before_after(struct span text, struct wall_ms now)
 		struct span rest = text_from(text, i);
 		struct reset_time found;
 
-		if (!is_digit(text.p[i]) ||
-		    (i > 0 && (is_digit(text.p[i - 1]) || text.p[i - 1] == '.')))
+		if (!text_is_digit(text.p[i]) ||
+		    (i > 0 && (text_is_digit(text.p[i - 1]) || text.p[i - 1] == '.')))
 			continue;
 		if (!cut_parts(&rest, &ms))
 			continue;

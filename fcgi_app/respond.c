@@ -9,7 +9,7 @@ reason_phrase(int status)
 		int status;
 		const char *phrase;
 	} table[] = {{200, "OK"}, {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"},
-	    {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
+	    {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"}, {409, "Conflict"},
 	    {408, "Request Timeout"}, {413, "Content Too Large"}, {429, "Too Many Requests"},
 	    {500, "Internal Server Error"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},
 	    {504, "Gateway Timeout"}};
@@ -60,11 +60,12 @@ head_names(const struct respond *r, struct buf *b)
 		header(b, "Access-Control-Allow-Origin", r->origin);
 		buf_z(b, "Vary: Origin\r\n");
 		if (r->preflight)
-			buf_z(b, "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n"
-			         "Access-Control-Allow-Headers: Authorization, Content-Type, "
-			         "X-Api-Key, X-Request-Id, X-Session-Id, X-Context, Anthropic-Version, "
-			         "Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access\r\n"
-			         "Access-Control-Max-Age: 600\r\n");
+			buf_z(b,
+			    "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n"
+			    "Access-Control-Allow-Headers: Authorization, Content-Type, "
+			    "X-Api-Key, X-Request-Id, X-Session-Id, X-Context, Anthropic-Version, "
+			    "Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access\r\n"
+			    "Access-Control-Max-Age: 600\r\n");
 	}
 }
 

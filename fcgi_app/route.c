@@ -2,69 +2,22 @@
 
 #include "task.h"
 
-#define TASK_DEFAULT "default"
-
 /* ---- tasks ---- */
-
-/* The next letter of a task's name, or 0. */
-static char
-next_letter(struct span name, size_t *at)
-{
-	while (*at < name.n && (name.p[*at] == '-' || name.p[*at] == '_'))
-		++*at;
-	if (*at == name.n)
-		return 0;
-	return text_lower(name.p[(*at)++]);
-}
-
-static bool
-spelt_alike(struct span a, struct span b)
-{
-	size_t i = 0, k = 0;
-	char x, y;
-
-	do {
-		x = next_letter(a, &i);
-		y = next_letter(b, &k);
-	} while (x == y && x != 0);
-	return x == y;
-}
-
-static bool
-is_same_task(struct span a, struct span b)
-{
-	enum task task;
-
-	if (spelt_alike(a, b))
-		return true;
-	task = task_named(a);
-	return task != TASK__MAX && task_is(task, b);
-}
 
 bool
 route_lists(const struct conf_strings *tasks, struct span task)
 {
 	for (size_t i = 0; i < tasks->n; i++)
-		if (is_same_task(tasks->at[i], task))
+		if (task_is_same(tasks->at[i], task))
 			return true;
 	return false;
-}
-
-static bool
-speaks_of_tasks(const struct conf *conf)
-{
-	for (size_t i = 0; i < conf->nmodels; i++)
-		for (size_t k = 0; k < conf->models[i].ntargets; k++)
-			if (conf->models[i].targets[k].tasks.n > 0)
-				return true;
-	return conf->routing.ntasks > 0;
 }
 
 bool
 route_is_auto(const struct conf *conf, struct span model)
 {
-	return text_is(model, ROUTE_AUTO) && conf_model(conf, model) == NULL &&
-	       speaks_of_tasks(conf);
+	return text_is(model, CONF_AUTO) && conf_model(conf, model) == NULL &&
+	       conf_speaks_of_tasks(conf);
 }
 
 /* ---- lists ---- */
@@ -135,7 +88,7 @@ static const struct conf_task *
 find_task(const struct conf *conf, struct span task)
 {
 	for (size_t i = 0; task.n > 0 && i < conf->routing.ntasks; i++)
-		if (is_same_task(conf->routing.tasks[i].name, task))
+		if (task_is_same(conf->routing.tasks[i].name, task))
 			return &conf->routing.tasks[i];
 	return NULL;
 }
@@ -146,7 +99,7 @@ add_task(const struct conf *conf, struct span task, unsigned wires, struct route
 	const struct conf_task *found = find_task(conf, task);
 
 	if (found == NULL)
-		found = find_task(conf, SPAN(TASK_DEFAULT));
+		found = find_task(conf, SPAN(CONF_TASK_DEFAULT));
 	for (size_t i = 0; found != NULL && i < found->models.n; i++)
 		add_name(conf, found->models.at[i], wires, list);
 	if (found == NULL && task.n > 0)
@@ -164,8 +117,7 @@ strategy_of(const struct conf *conf, const struct route_list *list)
 	for (size_t i = 1; i < list->n; i++)
 		if (list->at[i].entry != entry)
 			entry = NULL;
-	return entry != NULL && entry->strategy >= 0 ? entry->strategy
-	                                             : conf->routing.default_strategy;
+	return conf_strategy(conf, entry);
 }
 
 /* Most that a list can hold. */
@@ -181,33 +133,32 @@ room_for(const struct conf *conf)
 	return n;
 }
 
-bool
-route_all(const struct conf *conf, const struct route_wish *wish, struct arena *arena,
-    struct route_list *list_out)
-{
-	const struct conf_model *entry = conf_model(conf, wish->model);
-	struct route_list list = {.by_task = route_is_auto(conf, wish->model)};
-
-	list.at = arena_alloc(arena, (list.by_task       ? room_for(conf)
-	                                 : entry != NULL ? entry->ntargets
-	                                                 : 1) *
-	                                 sizeof *list.at);
-	if (list.by_task)
-		add_task(conf, wish->task, wish->wires, &list);
-	else
-		add_name(conf, wish->model, wish->wires, &list);
-	list.strategy = strategy_of(conf, &list);
-	*list_out = list;
-	return route_speaks(conf, &list, wish->wires);
-}
-
-bool
-route_speaks(const struct conf *conf, const struct route_list *list, unsigned wires)
+/* Is there a candidate of one of these wires? */
+static bool
+speaks(const struct conf *conf, const struct route_list *list, unsigned wires)
 {
 	for (size_t i = 0; i < list->n; i++)
 		if ((ROUTE_WIRE(conf->channels[list->at[i].channel].wire) & wires) != 0)
 			return true;
 	return false;
+}
+
+bool
+route_all(const struct conf *conf, const struct route_wish *wish, struct arena *arena,
+    struct route_list *list_out)
+{
+	const struct conf_model *entry = conf_model(conf, wish->model);
+	bool by_task = route_is_auto(conf, wish->model);
+	size_t most = by_task ? room_for(conf) : entry != NULL ? entry->ntargets : 1;
+	struct route_list list = {.at = arena_alloc(arena, most * sizeof *list.at)};
+
+	if (by_task)
+		add_task(conf, wish->task, wish->wires, &list);
+	else
+		add_name(conf, wish->model, wish->wires, &list);
+	list.strategy = strategy_of(conf, &list);
+	*list_out = list;
+	return speaks(conf, &list, wish->wires);
 }
 
 bool

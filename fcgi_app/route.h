@@ -5,7 +5,7 @@
  * By task    the model "auto", where `models` has no entry of that name but tasks are spoken of: what routing.tasks has
  *            for the task, else for "default", else the targets of all entries that list the task, else of those that list
  *            none
- * Names      of tasks match loosely: "code-generation" is "code" (task.h); case, '-' and '_' do not matter
+ * Names      of tasks match loosely: "code-generation" is "code" (task.h)
  * Memory     lists in the arena; names borrow from the configuration and the request
  * Source     SPEC.md section 12
  */
@@ -18,8 +18,6 @@
 #define ROUTE_WIRES_ALL \
 	(ROUTE_WIRE(WIRE_CHAT) | ROUTE_WIRE(WIRE_MESSAGES) | ROUTE_WIRE(WIRE_RESPONSES))
 
-#define ROUTE_AUTO "auto"
-
 /* A model on a channel. */
 struct route {
 	size_t channel;                   /* index in the configuration */
@@ -31,17 +29,17 @@ struct route {
 struct route_list {
 	struct route *at; /* in the order of the configuration, each once */
 	size_t n;
-	bool by_task; /* the task, not a name, led to them */
 	int strategy; /* enum conf_routing: how one is chosen */
 };
 
-/* Is it the task that says which model? */
-bool route_is_auto(const struct conf *conf, struct span model);
 struct route_wish {
 	struct span model;
 	struct span task; /* "" = none is known */
 	unsigned wires;   /* ROUTE_WIRE bits: who can serve */
 };
+
+/* Is it the task that says which model? */
+bool route_is_auto(const struct conf *conf, struct span model);
 /* All candidates of an entry, whatever they speak. False: nobody serves this model on one of the wires. */
 bool route_all(const struct conf *conf, const struct route_wish *wish, struct arena *arena,
     struct route_list *list_out);
@@ -49,8 +47,6 @@ bool route_all(const struct conf *conf, const struct route_wish *wish, struct ar
 bool route_find(
     const struct conf *conf, struct span model, unsigned wires, struct route *route_out);
 
-/* Is there a candidate of one of these wires? */
-bool route_speaks(const struct conf *conf, const struct route_list *list, unsigned wires);
 /* Does the list name the task? */
 bool route_lists(const struct conf_strings *tasks, struct span task);
 

@@ -1,31 +1,14 @@
 #include "run_job.h"
 
 #include "answer.h"
+#include "base/nonce.h"
 
-#include <sys/random.h>
-
-#define SESSION_MAX 512 /* bytes */
-#define SESSION_RANDOM 16
+#define NAME_DIGITS 32 /* of a name that we make: nobody can guess another's */
 
 static bool
 is_run(const struct serve_job *j)
 {
 	return j->rq.endpoint->dialect == &dialect_run;
-}
-
-/* Nobody can guess another's. */
-static struct span
-fresh_session(struct arena *arena)
-{
-	unsigned char bytes[SESSION_RANDOM];
-	struct buf *out = arena_buf(arena, 64);
-
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		die("no random bytes");
-	buf_z(out, "run_");
-	for (size_t i = 0; i < sizeof bytes; i++)
-		buf_print(out, "%02x", bytes[i]);
-	return buf_text(out);
 }
 
 static bool
@@ -42,12 +25,16 @@ find_session(struct serve_job *j)
 		name = "X-Session-Id";
 	}
 	if (rq->session.n == 0)
-		rq->session = fresh_session(j->s->arena);
-	if (rq->session.n <= SESSION_MAX)
+		rq->session = nonce_name(j->s->arena, "run_", NAME_DIGITS);
+	if (rq->session.n <= SESSION_NAME_MAX && text_utf8(rq->session))
 		return true;
+	if (rq->session.n <= SESSION_NAME_MAX) { /* the answer would name another one */
+		answer_refuse(j, 400, "invalid_request_error", "X-Session-Id is not UTF-8");
+		return false;
+	}
 	answer_refuse(j, 400, "invalid_request_error",
 	    arena_print(j->s->arena, "%s has %zu bytes, at most %d are allowed", name,
-	        rq->session.n, SESSION_MAX));
+	        rq->session.n, SESSION_NAME_MAX));
 	return false;
 }
 
@@ -58,8 +45,8 @@ find_model(struct serve_job *j)
 
 	if (j->rq.model.n > 0)
 		return true;
-	if (conf_model(conf, SPAN(ROUTE_AUTO)) != NULL || route_is_auto(conf, SPAN(ROUTE_AUTO))) {
-		j->rq.model = SPAN(ROUTE_AUTO);
+	if (conf_model(conf, SPAN(CONF_AUTO)) != NULL || route_is_auto(conf, SPAN(CONF_AUTO))) {
+		j->rq.model = SPAN(CONF_AUTO);
 		return true;
 	}
 	if (conf->nmodels > 0) {
@@ -72,24 +59,38 @@ find_model(struct serve_job *j)
 	return false;
 }
 
+/* What is told to be left out counts nowhere. */
+static void
+forget_others(struct dialect_request *read)
+{
+	const struct scan_value absent = {.type = SCAN_ABSENT};
+
+	read->max_tokens = read->max_completion_tokens = read->max_output_tokens = absent;
+	read->metadata_task_type = read->task_type;
+}
+
 bool
 run_job_begin(struct serve_job *j)
 {
 	if (!is_run(j))
 		return true;
-	if (j->rq.read.task_type.type == SCAN_STRING)
-		j->rq.read.metadata_task_type = j->rq.read.task_type;
+	forget_others(&j->rq.read);
 	if (!find_session(j) || !find_model(j))
 		return false;
 	context_wish(j, j->rq.session);
 	return true;
 }
 
-bool
+void
 run_job_session(const struct serve_job *j, struct session_key *key_out)
 {
-	if (!is_run(j) || !j->s->has_secret)
-		return false;
-	session_name(&j->s->secret, j->rq.client, SESSION_HEADER, j->rq.session, key_out);
-	return true;
+	struct session_source source = {j->s->conf, j->x, &j->rq.read, j->rq.client};
+
+	*key_out = (struct session_key){.kind = SESSION_NONE};
+	if (!j->s->has_secret)
+		return;
+	if (is_run(j))
+		session_name(&j->s->secret, j->rq.client, SESSION_HEADER, j->rq.session, key_out);
+	else
+		session_key(&j->s->secret, &source, j->s->arena, key_out);
 }

@@ -13,7 +13,7 @@
 
 /* Of requests of run alone. False: it was answered. */
 bool run_job_begin(struct serve_job *j);
-/* The key of its conversation. False: it is another API's request, or there is no secret to make it with. */
-bool run_job_session(const struct serve_job *j, struct session_key *key_out);
+/* The key of a request's conversation: of run its own, else session_key(). Of no kind: it has none, or we have no secret. */
+void run_job_session(const struct serve_job *j, struct session_key *key_out);
 
 #endif

@@ -10,8 +10,6 @@
 #include "run_job.h"
 #include "serve_aim.h"
 
-#include <stdlib.h>
-
 #define BODY_KEEP_BYTES 131072 /* of the body's buffer, between requests */
 
 enum round {
@@ -86,7 +84,6 @@ after_failure(struct serve_job *j, const struct pick_lease *lease)
 	if (verdict_table[w->outcome.finding.verdict].next == NEXT_NEVER ||
 	    (next == WALK_STOP && w->unexplained >= 2))
 		return ROUND_GIVE_UP;
-	serve_aim_peek(j);
 	if (next == WALK_STOP || lease->kind == SLOT_PERMIT || w->trial ||
 	    !plan_may_try(&w->plan, w->answers, w->attempts, w->max_attempts))
 		return serve_aim_next(j) ? ROUND_AGAIN : ROUND_GIVE_UP;
@@ -153,7 +150,7 @@ one_round(struct serve_job *j, struct why *why)
 	serve_aim_look(j);
 	w->wish.random = serve_job_random(j->s);
 	w->wish.may_queue = w->channel->policy.pool.queue_timeout_ms > 0 &&
-	                    !j->s->watch->stopping && !walk_has_spare(w);
+	                    !j->s->watch->stopping && !walk_has_other(w);
 	if (pick_take(j->s->env, j->s->slot, &w->wish, clock_wall(), &lease, &w->reason, why) !=
 	    ERR_OK)
 		return ROUND_STORE;
@@ -176,8 +173,7 @@ drop_session(struct serve_job *j)
 
 	if (j->walk.session.key != NULL &&
 	    settle_unserved(j->s->env, j->s->pool, &j->walk.session, clock_wall(), &why) != ERR_OK)
-		log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), "a session was not settled",
-		    LOG_TEXT("id", j->rq.id), LOG_Z("why", why.text));
+		serve_job_log(j, LOG_LEVEL_WARN, "a session was not settled", why.text);
 }
 
 static void
@@ -223,6 +219,13 @@ forward(struct serve_job *j)
 		round = one_round(j, &why);
 	while (round == ROUND_AGAIN);
 	finish(j, round, &why);
+}
+
+void
+serve_job_log(const struct serve_job *j, enum log_level level, const char *message, const char *why)
+{
+	log_fields(
+	    j->s->log, level, clock_wall(), message, LOG_TEXT("id", j->rq.id), LOG_Z("why", why));
 }
 
 void

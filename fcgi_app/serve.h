@@ -43,7 +43,7 @@ struct serve {
 	struct buf body;       /* kept between requests while it is small */
 	uint64_t random;       /* state of the generator */
 	struct tokens *tokens; /* once it was sought (tokenizer.h); NULL = all is estimated */
-	bool tokens_sought;
+	bool tokens_sought, tokens_lost;
 	/* of errands (errand.h): where requests wait, -1 = nowhere; since when we are away from it */
 	int listen_fd;
 	struct mono_ms away_since;
@@ -64,10 +64,10 @@ struct serve {
 		uint64_t generation, newest; /* of the configuration; transaction of the store */
 		struct wall_ms at;
 	} models[SERVE_MODELS_MAX];
-	unsigned nmodels; /* kept in all: the oldest gives way */
+	unsigned nmodels;                /* kept in all: the oldest gives way */
 	struct mono_ms classifier_rests; /* it was late: not asked until then (task_of.h) */
-	struct mono_ms notes_from; /* no summary is asked for before: the last one failed */
-	int alert_pid;    /* a command of alerts.command that still runs (alert.h), 0 = none */
+	struct mono_ms notes_from;       /* no summary is asked for before: the last one failed */
+	int alert_pid; /* a command of alerts.command that still runs (alert.h), 0 = none */
 	struct mono_ms alert_until; /* ... and is ended then */
 	uint64_t generation;        /* of the configuration */
 	struct wall_ms loaded_at;

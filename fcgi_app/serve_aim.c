@@ -3,26 +3,12 @@
 #include "access.h"
 #include "answer.h"
 #include "base/clock.h"
+#include "conf/options.h"
 #include "run_job.h"
-#include "session.h"
+#include "serve_size.h"
 #include "task_of.h"
-#include "tokenizer.h"
-#include "walk_elect.h"
 
 /* ---- the beginning ---- */
-
-/* Tokens that the answer may have, as the client says; 0 = it does not. */
-static int64_t
-limit_of(const struct request *rq)
-{
-	int64_t most = 0;
-
-	if (!scan_i64(&rq->read.max_completion_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&rq->read.max_tokens, 0, INT32_MAX, &most) &&
-	    !scan_i64(&rq->read.max_output_tokens, 0, INT32_MAX, &most))
-		most = 0;
-	return most;
-}
 
 /* Who can serve it: conversations are converted, all else goes to its own API. */
 static unsigned
@@ -55,14 +41,12 @@ find_routes(struct serve_job *j, struct route_list *list_out)
 static void
 find_session(struct serve_job *j)
 {
-	struct session_source source = {j->s->conf, j->x, &j->rq.read, j->rq.client};
 	struct session_key *key = arena_alloc(j->s->arena, sizeof *key);
 	struct walk *w = &j->walk;
 
 	if (!j->s->conf->sticky.enabled || !j->s->has_secret)
 		return;
-	if (!run_job_session(j, key))
-		session_key(&j->s->secret, &source, j->s->arena, key);
+	run_job_session(j, key);
 	if (key->kind != SESSION_NONE)
 		w->wish.session = w->session.key = key->hash;
 	j->record.session = key->brief;
@@ -74,10 +58,8 @@ serve_aim_begin(struct serve_job *j)
 	struct route_list list;
 	struct walk_start start = {.list = &list, .realm = access_realm(j->x)};
 	struct walk *w = &j->walk;
-	struct task_of task;
 
-	task_of(j, route_is_auto(j->s->conf, j->rq.model), &task);
-	j->record.task = j->task = task.name;
+	j->record.task = j->task = task_of(j, route_is_auto(j->s->conf, j->rq.model));
 	if (!find_routes(j, &list))
 		return false;
 	start.task = j->task;
@@ -85,108 +67,9 @@ serve_aim_begin(struct serve_job *j)
 	walk_begin(w, j->s->pool, &start, j->s->arena);
 	convert_begin(&j->convert, j->s->arena, &j->rq, clock_wall().v / 1000);
 	/* for quotas */
-	w->wish.tokens = (uint64_t)(limit_of(&j->rq) + dialect_guess_tokens(j->rq.read.body.n));
+	w->wish.tokens = (uint64_t)(serve_size_limit(j) + dialect_guess_tokens(j->rq.read.body.n));
 	find_session(j);
 	return true;
-}
-
-/* ---- how large it is ---- */
-
-static const struct form *
-form_of(struct serve_job *j)
-{
-	struct span whole = recall_whole(j);
-	struct form *form;
-	struct why why;
-
-	if (context_whole(j) != NULL)
-		return context_whole(j);
-	if (whole.n == 0)
-		return convert_read(&j->convert, &why) == ERR_OK ? &j->convert.form : NULL;
-	form = arena_alloc(j->s->arena, sizeof *form);
-	return flow_wires[j->rq.endpoint->wire].read(j->s->arena, whole, form, &why) == ERR_OK
-	           ? form
-	           : NULL;
-}
-
-static bool
-may_be_asked(const struct walk *w, size_t i)
-{
-	enum elect_out out = w->candidates[i].out;
-
-	return out != ELECT_TRIED && out != ELECT_TASK && out != ELECT_WIRE;
-}
-
-/* A token has at least one byte. */
-static bool
-may_be_too_large(const struct walk *w, int64_t most)
-{
-	for (size_t i = 0; i < w->plan.ntargets; i++) {
-		const struct conf_target *target = w->plan.targets[i].target;
-
-		if (may_be_asked(w, i) && target != NULL && target->context_window > 0 &&
-		    most > target->context_window)
-			return true;
-	}
-	return false;
-}
-
-static bool
-goes_by_cost(const struct walk *w)
-{
-	struct elect_rule rule = walk_rule(w, 0);
-
-	return rule.strategy == CONF_ROUTE_COST_FIRST ||
-	       (rule.strategy == CONF_ROUTE_MIXED && rule.fallback == CONF_ROUTE_COST_FIRST);
-}
-
-/* The size matters where prices differ. */
-static bool
-has_prices(const struct walk *w)
-{
-	const struct conf_cost *first = NULL;
-
-	for (size_t i = 0; i < w->plan.ntargets; i++) {
-		const struct conf_target *target = w->plan.targets[i].target;
-
-		if (!may_be_asked(w, i) || target == NULL || !target->cost.given)
-			continue;
-		if (first != NULL && (first->input_micros != target->cost.input_micros ||
-		                         first->output_micros != target->cost.output_micros))
-			return true;
-		first = &target->cost;
-	}
-	return false;
-}
-
-static void
-count(struct serve_job *j)
-{
-	const struct walk *w = &j->walk;
-	int64_t *prompts = arena_alloc(j->s->arena, (w->plan.ntargets + 1) * sizeof *prompts);
-
-	j->weigh.tokens = tokenizer_of(j->s);
-	j->weigh.form = form_of(j);
-	j->weigh.least = context_trims(j);
-	for (size_t i = 0; i < w->plan.ntargets; i++)
-		prompts[i] = weigh_prompt(&j->weigh, w->plan.targets[i].model);
-	j->prompts = prompts;
-}
-
-struct walk_size
-serve_aim_size(struct serve_job *j)
-{
-	const struct walk *w = &j->walk;
-	struct span whole = recall_whole(j);
-	size_t bytes = whole.n > 0 ? whole.n : j->rq.read.body.n + context_bytes(j);
-	struct walk_size size = {.limit = limit_of(&j->rq), .guess = dialect_guess_tokens(bytes)};
-
-	if (j->prompts == NULL && j->rq.endpoint->converts &&
-	    (j->explain || may_be_too_large(w, (int64_t)bytes + size.limit) ||
-	        (goes_by_cost(w) && has_prices(w))))
-		count(j);
-	size.prompts = j->prompts;
-	return size;
 }
 
 /* ---- which target ---- */
@@ -213,8 +96,7 @@ trial_in(struct txn *txn, void *arg)
 static void
 warn(struct serve_job *j, const char *message)
 {
-	log_fields(j->s->log, LOG_LEVEL_WARN, clock_wall(), message, LOG_TEXT("id", j->rq.id),
-	    LOG_Z("why", env_error(j->s->env)));
+	serve_job_log(j, LOG_LEVEL_WARN, message, env_error(j->s->env));
 }
 
 /* May the request go to the chosen target? One that was at rest takes one request over all processes. */
@@ -253,7 +135,7 @@ begin_elect(struct serve_job *j)
 	    .walk = w,
 	    .slot = j->s->slot,
 	    .arena = j->s->arena,
-	    .size = serve_aim_size(j),
+	    .size = serve_size(j),
 	    .rule = walk_rule(w, serve_job_random(j->s)),
 	};
 }
@@ -270,23 +152,11 @@ take_target(struct serve_job *j)
 	e = begin_elect(j);
 	for (size_t i = 0; i <= w->plan.ntargets && look(j, &e); i++)
 		if (is_ours(j, &e)) {
-			j->record.routing = elect_strategy_name(e.rule.strategy);
+			j->record.routing = options_routings[e.rule.strategy];
 			walk_take(w, e.target, j->s->arena);
 			return true;
 		}
 	return false;
-}
-
-void
-serve_aim_peek(struct serve_job *j)
-{
-	struct walk_elect e;
-
-	if (j->walk.candidates == NULL || j->walk.last_chance)
-		return;
-	e = begin_elect(j);
-	(void)look(j, &e);
-	j->walk.plan.spare = walk_has_spare(&j->walk);
 }
 
 /* ---- the chain ---- */
@@ -328,7 +198,7 @@ void
 serve_aim_look(struct serve_job *j)
 {
 	look_at_chain(j);
-	walk_aim(&j->walk);
+	walk_note_answers(&j->walk);
 }
 
 /* ---- the body ---- */
@@ -337,15 +207,7 @@ serve_aim_look(struct serve_job *j)
 static enum err
 aim(struct serve_job *j, struct why *why)
 {
-	const struct walk *w = &j->walk;
-	struct conf_target known = plan_target(&w->plan);
-	struct convert_target target = {
-	    .channel = w->channel,
-	    .model = w->plan.model,
-	    .max_output = known.max_output,
-	    .defaults = known.defaults,
-	    .ndefaults = known.ndefaults,
-	};
+	struct convert_target target = walk_target(&j->walk);
 	enum err err = recall_aim(j, why);
 
 	if (err == ERR_OK)
@@ -358,7 +220,7 @@ static bool
 refuse_size(struct serve_job *j, int64_t window)
 {
 	const struct plan *plan = &j->walk.plan;
-	long long limit = limit_of(&j->rq), prompt = 0, most = window;
+	long long limit = serve_size_limit(j), prompt = 0, most = window;
 	const char *text;
 
 	for (size_t i = 0; i < plan->ntargets; i++)
@@ -381,13 +243,28 @@ refuse_size(struct serve_job *j, int64_t window)
 	return false;
 }
 
+/* Each turn of the Responses API has another name, so its hash would lead it anywhere. */
+static void
+note_served(struct serve_job *j)
+{
+	const struct walk *w = &j->walk;
+
+	for (size_t i = 0; i < w->plan.ntargets && j->recall.found; i++)
+		w->candidates[i].served =
+		    text_equal(w->plan.conf->channels[w->plan.targets[i].channel].name,
+		        j->recall.from.channel);
+}
+
 bool
 serve_aim_first(struct serve_job *j)
 {
 	struct walk *w = &j->walk;
 	int64_t window;
 
-	if (w->candidates == NULL || j->explain)
+	if (w->candidates == NULL)
+		return true;
+	note_served(j);
+	if (j->explain)
 		return true;
 	if (!take_target(j)) {
 		window = walk_largest_window(w);

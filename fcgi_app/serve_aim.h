@@ -21,10 +21,5 @@ bool serve_aim_body(struct serve_job *j);
 bool serve_aim_next(struct serve_job *j);
 /* Before a pick: what the breakers say. */
 void serve_aim_look(struct serve_job *j);
-/* After a failure: is there another target for the next attempt? walk_has_spare() is up to date then. */
-void serve_aim_peek(struct serve_job *j);
-
-/* How large it is for each target. */
-struct walk_size serve_aim_size(struct serve_job *j);
 
 #endif

@@ -27,11 +27,15 @@ struct serve_job {
 	struct weigh weigh;     /* how large its prompt is */
 	const int64_t *prompts; /* tokens as each target's model counts them; NULL: not counted */
 	bool explain;           /* an admin asks what would happen: nothing is to happen */
-	bool aside; /* a question of our own (ask.h) inside another request: it asks none itself */
+	bool inner; /* a question of our own (ask.h) inside another request: it asks none itself */
 };
 
 /* From the route on, of a job whose request is read: until the client has its answer. */
 void serve_job_run(struct serve_job *j);
+
+/* A line about this request, at the present time. */
+void serve_job_log(
+    const struct serve_job *j, enum log_level level, const char *message, const char *why);
 
 /* xorshift64*: spreads picks and back-offs, guards nothing. */
 static inline uint64_t

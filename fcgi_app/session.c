@@ -168,8 +168,7 @@ session_name(const struct session_secret *secret, struct span client, enum sessi
 	buf_release(&text);
 	*key_out = (struct session_key){.kind = kind};
 	memcpy(key_out->hash, hash, sizeof key_out->hash);
-	for (unsigned i = 0; i < sizeof key_out->brief / 2; i++)
-		snprintf(key_out->brief + (size_t)2 * i, 3, "%02x", (unsigned)hash[i]);
+	text_hex(hash, sizeof key_out->brief - 1, key_out->brief);
 }
 
 /* "X-Session-Id" -> HTTP_X_SESSION_ID */

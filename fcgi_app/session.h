@@ -18,6 +18,7 @@
 #include "exchange.h"
 
 #define SESSION_VALUE_BYTES 4096
+#define SESSION_NAME_MAX 512 /* bytes of the name of a conversation that we keep */
 #define SESSION_HASH_BYTES 32
 #define SESSION_SECRET_BYTES 32
 

@@ -132,7 +132,7 @@ settle_charge(const struct settle_job *job)
 	    .now = job->now,
 	};
 
-	c.cost_micros = charge_known(&c);
+	c.cost_micros = charge_cost(&c);
 	return c;
 }
 

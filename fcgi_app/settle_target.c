@@ -1,7 +1,5 @@
 #include "settle_job.h"
 
-#include "store/target.h"
-
 #include <string.h>
 
 static uint64_t
@@ -18,6 +16,8 @@ outcome_of(const struct settle_job *job)
 
 	return (struct target_outcome){
 	    .failed = job->outcome->finding->verdict != VERDICT_OK,
+	    .named =
+	        conf_names(job->pool->conf, settle_channel(job), text_span(job->outcome->model)),
 	    .first_content_ms = job->outcome->first_content_ms,
 	    .estimated = job->outcome->estimated,
 	    .reported = told ? positive(usage->prompt) : 0,
@@ -51,12 +51,11 @@ target_event(struct settle_job *job, const struct target_change *change)
 enum store_rc
 settle_target(struct txn *txn, struct settle_job *job)
 {
-	const struct conf *conf = job->pool->conf;
 	enum verdict verdict = job->outcome->finding->verdict;
-	struct env_bytes model = {job->outcome->model, strlen(job->outcome->model)};
+	struct target_ref ref = {
+	    job->lease->ref.channel, {job->outcome->model, strlen(job->outcome->model)}};
 	struct target_outcome outcome = outcome_of(job);
-	struct target_policy policy = {conf->routing.window_ms,
-	    (uint32_t)conf->routing.model_fail_after, conf->routing.model_cooldown_ms};
+	struct target_policy policy = pool_target_policy(job->pool->conf);
 	struct target_change change;
 	enum store_rc rc;
 
@@ -64,7 +63,7 @@ settle_target(struct txn *txn, struct settle_job *job)
 	if (!job->outcome->target ||
 	    (verdict != VERDICT_OK && !verdict_table[verdict].target_counts))
 		return STORE_OK;
-	rc = target_feed(txn, job->lease->ref.channel, model, &outcome, &policy, job->now, &change);
+	rc = target_feed(txn, ref, &outcome, &policy, job->now, &change);
 	if (rc == STORE_OK) {
 		job->alone = change.alone;
 		target_event(job, &change);

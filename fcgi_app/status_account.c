@@ -1,6 +1,5 @@
 #include "status_account.h"
 
-#include "base/date.h"
 #include "judge.h"
 #include "probe.h"
 #include "store/cooldown.h"
@@ -233,14 +232,10 @@ put_model(const struct cooldown_pair *pair, void *arg)
 static void
 put_fingerprint(struct emit *e, const uint8_t fingerprint[8])
 {
-	char hex[17];
+	char hex[16];
 
-	for (unsigned i = 0; i < 8; i++) {
-		hex[2 * i] = "0123456789abcdef"[fingerprint[i] >> 4];
-		hex[2 * i + 1] = "0123456789abcdef"[fingerprint[i] & 15];
-	}
-	hex[16] = '\0';
-	emit_z(e, "fingerprint", hex);
+	text_hex(fingerprint, sizeof hex, hex);
+	emit_text(e, "fingerprint", (struct span){hex, sizeof hex});
 }
 
 enum store_rc

@@ -15,7 +15,6 @@
 #define LEAD_BETWEEN 4   /* ... elsewhere */
 #define SIMPLE_CHARS 200 /* a longer question is not simple */
 #define TALK_CHARS 30    /* anything this short is, if nothing speaks against it */
-#define NAME_MAX 64
 
 struct scores {
 	unsigned lead[TASK__MAX], anywhere[TASK__MAX];
@@ -368,29 +367,46 @@ task_name(enum task task)
 	return task < TASK__MAX ? names[task] : "";
 }
 
+/* The next letter of a name, or 0. */
+static char
+next_letter(struct span *name)
+{
+	while (name->n > 0) {
+		char c = *name->p;
+
+		*name = text_from(*name, 1);
+		if (c != '-' && c != '_' && c != ' ')
+			return text_lower(c);
+	}
+	return '\0';
+}
+
+bool
+task_spelt_alike(struct span a, struct span b)
+{
+	char c;
+
+	do {
+		c = next_letter(&a);
+		if (c != next_letter(&b))
+			return false;
+	} while (c != '\0');
+	return true;
+}
+
 enum task
 task_named(struct span name)
 {
-	char plain[NAME_MAX];
-	size_t n = 0;
-
-	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i];
-
-		if (c == '-' || c == '_' || c == ' ')
-			continue;
-		if (n == sizeof plain)
-			return TASK__MAX;
-		plain[n++] = text_lower(c);
-	}
 	for (size_t i = 0; i < task_nsynonyms; i++)
-		if (text_is((struct span){plain, n}, task_synonyms[i].name))
+		if (task_spelt_alike(name, text_span(task_synonyms[i].name)))
 			return task_synonyms[i].task;
 	return TASK__MAX;
 }
 
 bool
-task_is(enum task task, struct span name)
+task_is_same(struct span a, struct span b)
 {
-	return task < TASK__MAX && task_named(name) == task;
+	enum task task = task_named(a);
+
+	return task_spelt_alike(a, b) || (task != TASK__MAX && task == task_named(b));
 }

@@ -30,8 +30,11 @@ struct task_prompt {
 enum task task_guess(const struct task_prompt *prompt);
 /* "code", ...; "" for TASK__MAX */
 const char *task_name(enum task task);
-/* Is it that task under one of its usual names ("code-generation")? Case, '-' and '_' do not matter. */
-bool task_is(enum task task, struct span name);
+/* By one of its usual names ("code-generation"), or TASK__MAX. */
 enum task task_named(struct span name);
+/* Names of tasks that differ in case, blanks, '-' and '_' only. */
+bool task_spelt_alike(struct span a, struct span b);
+/* ... or mean the same one of ours. */
+bool task_is_same(struct span a, struct span b);
 
 #endif

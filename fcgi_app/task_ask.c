@@ -6,39 +6,13 @@
 #define TOOLS_MAX 20
 #define BUF_MAX 32768
 
-static char
-next_loose(struct span *s)
-{
-	while (s->n > 0) {
-		char c = *s->p;
-
-		*s = text_from(*s, 1);
-		if (c != '-' && c != '_' && c != ' ')
-			return text_lower(c);
-	}
-	return '\0';
-}
-
-static bool
-same_loosely(struct span a, struct span b)
-{
-	char c;
-
-	do {
-		c = next_loose(&a);
-		if (c != next_loose(&b))
-			return false;
-	} while (c != '\0');
-	return true;
-}
-
 static void
 add(struct task_names *names, struct span name)
 {
 	if (names->n == TASK_ASK_NAMES_MAX || name.n == 0 || name.n > NAME_MAX_BYTES)
 		return;
 	for (size_t i = 0; i < names->n; i++)
-		if (same_loosely(names->at[i], name))
+		if (task_spelt_alike(names->at[i], name))
 			return;
 	names->at[names->n++] = name;
 }
@@ -60,7 +34,7 @@ add_own(struct task_names *names)
 		bool has = false;
 
 		for (size_t i = 0; i < configured; i++)
-			has |= task_is((enum task)t, names->at[i]);
+			has |= task_named(names->at[i]) == (enum task)t;
 		if (!has)
 			add(names, text_span(task_name((enum task)t)));
 	}
@@ -71,7 +45,7 @@ task_ask_names(const struct conf *conf, struct task_names *names_out)
 {
 	names_out->n = 0;
 	for (size_t i = 0; i < conf->routing.ntasks; i++)
-		if (!text_is(conf->routing.tasks[i].name, "default"))
+		if (!text_is(conf->routing.tasks[i].name, CONF_TASK_DEFAULT))
 			add(names_out, conf->routing.tasks[i].name);
 	for (size_t m = 0; m < conf->nmodels; m++) {
 		add_all(names_out, &conf->models[m].tasks);
@@ -154,7 +128,7 @@ task_ask_answer(const struct task_names *names, struct span answer)
 	struct span word = bare(answer);
 
 	for (size_t i = 0; i < names->n && word.n > 0; i++)
-		if (same_loosely(names->at[i], word))
+		if (task_spelt_alike(names->at[i], word))
 			return names->at[i];
 	return (struct span){"", 0};
 }

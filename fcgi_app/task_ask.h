@@ -22,7 +22,7 @@ void task_ask_names(const struct conf *conf, struct task_names *names_out);
 /* The instruction, and what it is about. */
 struct span task_ask_system(struct arena *arena, const struct task_names *names);
 struct span task_ask_text(struct arena *arena, const struct task_prompt *prompt);
-/* The name that the answer is, or an empty text: case, '-', '_', quotes and a final dot do not matter. */
+/* The name that the answer is, or an empty text: spelling (task.h), quotes and a final dot do not matter. */
 struct span task_ask_answer(const struct task_names *names, struct span answer);
 
 #endif

@@ -7,8 +7,6 @@
 
 #include "store/told.h"
 
-#include <string.h>
-
 #define ANSWER_TOKENS 64 /* one word, and room for hosts that want to say a little more */
 #define IN_VAIN_MS \
 	60000 /* a conversation that it could not name: asked again then, if it goes on */
@@ -17,14 +15,6 @@
 #define CLIENT_NAME_MAX 256 /* bytes of a client's own name for it: a longer one is none */
 
 _Static_assert(TOLD_KEY_BYTES == SESSION_HASH_BYTES, "a conversation's key");
-
-static void
-set(struct task_of *task, struct span name, enum task_of_by by)
-{
-	task->name = name;
-	task->task = name.n > 0 ? task_named(name) : TASK__MAX;
-	task->by = name.n > 0 ? by : TASK_OF_NOBODY;
-}
 
 /* ---- what the client says ---- */
 
@@ -94,13 +84,13 @@ prompt_of(struct serve_job *j, struct task_prompt *prompt)
 {
 	const struct request *rq = &j->rq;
 	struct arena *arena = j->s->arena;
-	struct form *form;
+	const struct form *form;
 	struct why why;
 
 	*prompt = (struct task_prompt){.text = {"", 0}};
 	if (rq->endpoint->converts) {
-		form = arena_alloc(arena, sizeof *form);
-		if (flow_wires[rq->endpoint->wire].read(arena, rq->read.body, form, &why) == ERR_OK)
+		form = flow_read(arena, rq->endpoint->wire, rq->read.body, &why);
+		if (form != NULL)
 			prompt_of_form(arena, form, prompt);
 	} else if (rq->read.prompt.type == SCAN_STRING) {
 		prompt->text = scan_string(arena, rq->read.prompt.raw);
@@ -138,11 +128,8 @@ put_in(struct txn *txn, void *arg)
 static void
 begin_memory(struct serve_job *j, struct memory *m)
 {
-	struct session_source source = {j->s->conf, j->x, &j->rq.read, j->rq.client};
-
 	*m = (struct memory){.j = j, .now = clock_wall(), .ttl_ms = j->s->conf->sticky.ttl_ms};
-	if (j->s->has_secret && !run_job_session(j, &m->key))
-		session_key(&j->s->secret, &source, j->s->arena, &m->key);
+	run_job_session(j, &m->key);
 }
 
 static void
@@ -156,21 +143,18 @@ keep(struct memory *m, struct span name, int64_t ttl_ms)
 	m->ttl_ms = ttl_ms;
 	m->now = clock_wall();
 	if (env_update(s->env, put_in, m) != STORE_OK)
-		log_fields(s->log, LOG_LEVEL_WARN, m->now, "a task was not kept",
-		    LOG_TEXT("id", m->j->rq.id), LOG_Z("why", env_error(s->env)));
+		serve_job_log(m->j, LOG_LEVEL_WARN, "a task was not kept", env_error(s->env));
 }
 
 /* False: it must be asked. */
 static bool
-recall(struct memory *m, struct task_of *task)
+recall(struct memory *m, struct span *name_out)
 {
-	struct arena *arena = m->j->s->arena;
-
 	if (m->key.kind == SESSION_NONE || env_view(m->j->s->env, get_in, m) != STORE_OK)
 		return false;
-	set(task, arena_copy(arena, (struct span){m->row.name, m->row.n}), TASK_OF_CLASSIFIER);
+	*name_out = arena_copy(m->j->s->arena, (struct span){m->row.name, m->row.n});
 	if (m->row.n > 0 && told_fades(&m->row, m->now))
-		keep(m, task->name, m->ttl_ms);
+		keep(m, *name_out, m->ttl_ms);
 	return true;
 }
 
@@ -179,13 +163,12 @@ recall(struct memory *m, struct task_of *task)
 static bool
 may_ask(const struct serve_job *j)
 {
-	return !j->explain && !j->aside && j->rq.endpoint->dialect != &dialect_count_tokens &&
+	return !j->explain && !j->inner && j->rq.endpoint->dialect != &dialect_count_tokens &&
 	       clock_mono().v >= j->s->classifier_rests.v;
 }
 
-static void
-classify(
-    struct serve_job *j, struct memory *m, const struct task_prompt *prompt, struct task_of *task)
+static struct span
+classify(struct serve_job *j, struct memory *m, const struct task_prompt *prompt)
 {
 	struct arena *arena = j->s->arena;
 	struct task_names *names = arena_alloc(arena, sizeof *names);
@@ -197,41 +180,35 @@ classify(
 	    .limit_ms = TASK_OF_LIMIT_MS,
 	};
 	struct ask_answer answer;
+	struct span name = {"", 0};
 	int64_t ttl_ms = j->s->conf->sticky.ttl_ms;
 
 	task_ask_names(j->s->conf, names);
 	ask.system = task_ask_system(arena, names);
 	ask_run(j, &ask, &answer);
 	if (answer.ok)
-		set(task, task_ask_answer(names, answer.text), TASK_OF_CLASSIFIER);
+		name = task_ask_answer(names, answer.text);
 	if (answer.late)
 		j->s->classifier_rests.v = clock_mono().v + LATE_REST_MS;
-	if (j->s->watch->client_gone)
-		return;
-	keep(m, task->name, task->name.n > 0 || ttl_ms < IN_VAIN_MS ? ttl_ms : IN_VAIN_MS);
+	if (!j->s->watch->client_gone)
+		keep(m, name, name.n > 0 || ttl_ms < IN_VAIN_MS ? ttl_ms : IN_VAIN_MS);
+	return name;
 }
 
-static void
-by_rules(const struct task_prompt *prompt, struct task_of *task)
+struct span
+task_of(struct serve_job *j, bool guess)
 {
-	set(task, text_span(task_name(task_guess(prompt))), TASK_OF_RULES);
-}
-
-void
-task_of(struct serve_job *j, bool guess, struct task_of *task_out)
-{
+	struct span name = said_by_client(j);
 	struct task_prompt prompt;
 	struct memory m;
 
-	set(task_out, said_by_client(j), TASK_OF_CLIENT);
-	if (task_out->name.n > 0 || !guess)
-		return;
+	if (name.n > 0 || !guess)
+		return name;
 	prompt_of(j, &prompt);
 	if (j->s->conf->routing.classifier.n > 0) {
 		begin_memory(j, &m);
-		if (!recall(&m, task_out) && may_ask(j))
-			classify(j, &m, &prompt, task_out);
+		if (!recall(&m, &name) && may_ask(j))
+			name = classify(j, &m, &prompt);
 	}
-	if (task_out->name.n == 0)
-		by_rules(&prompt, task_out);
+	return name.n > 0 ? name : text_span(task_name(task_guess(&prompt)));
 }

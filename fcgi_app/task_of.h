@@ -13,25 +13,14 @@
 #define TASK_OF_H
 
 #include "serve_job.h"
-#include "task.h"
 
 #define TASK_OF_LIMIT_MS \
 	3000 /* for a queue and an answer of one word; a person waits for what comes behind it */
 
-enum task_of_by {
-	TASK_OF_NOBODY, /* no task is known */
-	TASK_OF_CLIENT,
-	TASK_OF_CLASSIFIER,
-	TASK_OF_RULES,
-};
-
-struct task_of {
-	struct span name; /* as the client or the configuration spells it; "" = none */
-	enum task task;   /* the one of ours that it means, or TASK__MAX */
-	enum task_of_by by;
-};
-
-/* Before the request takes its lease. For an admin's explain, and inside a question of our own, nobody is asked. */
-void task_of(struct serve_job *j, bool guess, struct task_of *task_out);
+/*
+ * As the client or the configuration spells it; "" = none is known. Before the request takes its lease. For an admin's
+ * explain, and inside a question of our own, nobody is asked.
+ */
+struct span task_of(struct serve_job *j, bool guess);
 
 #endif

@@ -27,23 +27,9 @@ count(unsigned *n)
 }
 
 static bool
-is_letter(char c)
-{
-	char low = text_lower(c);
-
-	return low >= 'a' && low <= 'z';
-}
-
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool
 is_word(char c)
 {
-	return is_letter(c) || is_digit(c) || c == '_';
+	return text_is_letter(c) || text_is_digit(c) || c == '_';
 }
 
 static void
@@ -267,7 +253,7 @@ is_call(struct span line, size_t at)
 static bool
 is_snake(struct span line, size_t at)
 {
-	return at > 0 && is_letter(line.p[at - 1]) && is_letter(char_at(line, at + 1));
+	return at > 0 && text_is_letter(line.p[at - 1]) && text_is_letter(char_at(line, at + 1));
 }
 
 /* useEffect */
@@ -275,8 +261,8 @@ static bool
 is_camel(struct span line, size_t at)
 {
 	return at > 1 && line.p[at - 1] >= 'a' && line.p[at - 2] >= 'a' &&
-	       is_letter(line.p[at - 1]) && is_letter(line.p[at - 2]) &&
-	       char_at(line, at + 1) >= 'a' && is_letter(char_at(line, at + 1));
+	       text_is_letter(line.p[at - 1]) && text_is_letter(line.p[at - 2]) &&
+	       char_at(line, at + 1) >= 'a' && text_is_letter(char_at(line, at + 1));
 }
 
 /* TypeError */
@@ -285,7 +271,7 @@ is_exception(struct span line, size_t at)
 {
 	static const char *const ends[] = {"Error", "Exception"};
 
-	return at > 1 && line.p[at - 1] >= 'a' && is_letter(line.p[at - 1]) &&
+	return at > 1 && line.p[at - 1] >= 'a' && text_is_letter(line.p[at - 1]) &&
 	       starts_any(text_from(line, at), ends, NELEM(ends));
 }
 
@@ -313,15 +299,15 @@ is_equation(struct span line, size_t at)
 {
 	if (at < 2 || line.p[at - 1] != ' ' || char_at(line, at + 1) != ' ')
 		return false;
-	return is_digit(line.p[at - 2]) ||
-	       (is_letter(line.p[at - 2]) && (at == 2 || line.p[at - 3] == ' '));
+	return text_is_digit(line.p[at - 2]) ||
+	       (text_is_letter(line.p[at - 2]) && (at == 2 || line.p[at - 3] == ' '));
 }
 
 /* 3x */
 static bool
 is_unknown(struct span line, size_t at)
 {
-	return at > 0 && is_digit(line.p[at - 1]) && !is_word(char_at(line, at + 1));
+	return at > 0 && text_is_digit(line.p[at - 1]) && !is_word(char_at(line, at + 1));
 }
 
 static bool

@@ -74,13 +74,11 @@ read_file(const char *path, struct buf *out)
 static bool
 is_published(const char *path, struct span text, const char *want)
 {
-	unsigned char digest[DIGEST_BYTES];
-	char hex[2 * DIGEST_BYTES + 1];
+	char hex[2 * DIGEST_BYTES];
 
-	digest_sha256(text, digest);
-	for (size_t i = 0; i < DIGEST_BYTES; i++)
-		snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-	return strcmp(hex, want) == 0 || failed(path, "not the table that OpenAI published");
+	digest_hex(text, sizeof hex, hex);
+	return text_is((struct span){hex, sizeof hex}, want) ||
+	       failed(path, "not the table that OpenAI published");
 }
 
 static int

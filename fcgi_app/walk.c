@@ -202,7 +202,7 @@ walk_wish(const struct walk *w, size_t target, struct arena *arena, struct pick_
 }
 
 bool
-walk_has_spare(const struct walk *w)
+walk_has_other(const struct walk *w)
 {
 	for (size_t i = 0; i < w->plan.ntargets && w->candidates != NULL; i++)
 		if (w->candidates[i].out == ELECT_IN)
@@ -217,17 +217,31 @@ has_next(const struct walk *w)
 	for (size_t i = 0; i < w->plan.ntargets && w->candidates != NULL; i++)
 		if (elect_is_spare(w->candidates[i].out))
 			return true;
-	return walk_has_spare(w);
+	return walk_has_other(w);
 }
 
 void
-walk_aim(struct walk *w)
+walk_note_answers(struct walk *w)
 {
-	w->plan.spare = walk_has_spare(w);
+	w->plan.other = walk_has_other(w);
 	w->wish.no_probe = !w->last_chance && (has_next(w) || plan_more(&w->plan, w->answers));
 	w->wish.last_resort = w->last_chance;
 	w->wish.fallback =
 	    plan_has_fallback(w->plan.conf, w->plan.channel, w->plan.wires, w->answers);
+}
+
+struct convert_target
+walk_target(const struct walk *w)
+{
+	struct conf_target known = plan_target(&w->plan);
+
+	return (struct convert_target){
+	    .channel = w->channel,
+	    .model = w->plan.model,
+	    .max_output = known.max_output,
+	    .defaults = known.defaults,
+	    .ndefaults = known.ndefaults,
+	};
 }
 
 /* It began to rest on the way: it is not come back to. */

@@ -83,11 +83,14 @@ void walk_wish(
 /* Go to this target. */
 void walk_take(struct walk *w, size_t target, struct arena *arena);
 /* Some other target is in: the present one need neither wait nor be tried while it rests. */
-bool walk_has_spare(const struct walk *w);
+bool walk_has_other(const struct walk *w);
 /* What the answers of the chain's breakers say to the next pick. */
-void walk_aim(struct walk *w);
+void walk_note_answers(struct walk *w);
 /* Behind the targets: the next channel of the chain; behind its end the first one again, to try there who rests. False: all is tried. */
 bool walk_next_channel(struct walk *w, struct arena *arena);
+
+/* The present place, for convert_aim(). */
+struct convert_target walk_target(const struct walk *w);
 
 enum walk_next {
 	WALK_STOP,  /* the answer is the client's, or nothing more can be tried */

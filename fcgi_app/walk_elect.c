@@ -1,18 +1,6 @@
 #include "walk_elect.h"
 
-#include <string.h>
-
 #define OUTPUT_TOKENS 500 /* of an answer, where nothing is known of the model's */
-
-struct target_policy
-walk_target_policy(const struct conf *conf)
-{
-	return (struct target_policy){
-	    .window_ms = conf->routing.window_ms,
-	    .fail_after = (uint32_t)conf->routing.model_fail_after,
-	    .cooldown_ms = conf->routing.model_cooldown_ms,
-	};
-}
 
 static const struct conf_target *
 target_of(const struct walk_elect *e, size_t i)
@@ -20,18 +8,12 @@ target_of(const struct walk_elect *e, size_t i)
 	return e->walk->plan.targets[i].target;
 }
 
-static bool
-is_out_for_good(enum elect_out out)
-{
-	return out == ELECT_TRIED || out == ELECT_TASK || out == ELECT_WIRE;
-}
-
 /* ---- of its row ---- */
 
 static void
 note_state(struct walk_elect *e, size_t i, const struct target_row *row)
 {
-	struct target_policy policy = walk_target_policy(e->walk->plan.conf);
+	struct target_policy policy = pool_target_policy(e->walk->plan.conf);
 	enum target_state state = target_state(row, &policy, e->now);
 	struct elect_candidate *c = &e->walk->candidates[i];
 	struct target_sums sums;
@@ -102,15 +84,15 @@ read_target(struct txn *txn, struct walk_elect *e, size_t i)
 	struct elect_candidate *c = &e->walk->candidates[i];
 	enum elect_out before = c->out;
 	struct target_row row;
-	enum store_rc rc = target_get(txn, e->walk->wish.pool->channels[route->channel].number,
-	    (struct env_bytes){route->model.p, route->model.n}, &row);
+	enum store_rc rc =
+	    target_get(txn, pool_target(e->walk->wish.pool, route->channel, route->model), &row);
 
 	if (rc != STORE_OK && rc != STORE_NONE)
 		return rc;
 	c->out = ELECT_IN;
 	note_state(e, i, &row);
 	note_size(e, i, &row);
-	if (is_out_for_good(before))
+	if (elect_is_final(before))
 		c->out = before;
 	return STORE_OK;
 }
@@ -198,10 +180,10 @@ walk_elect_trial(struct txn *txn, const struct walk_elect *e, bool *taken_out)
 {
 	const struct walk *w = e->walk;
 	const struct route *route = &w->plan.targets[e->target];
-	struct target_policy policy = walk_target_policy(w->plan.conf);
+	struct target_policy policy = pool_target_policy(w->plan.conf);
 
-	return target_try(txn, w->wish.pool->channels[route->channel].number,
-	    (struct env_bytes){route->model.p, route->model.n}, &policy, e->now, taken_out);
+	return target_try(txn, pool_target(w->wish.pool, route->channel, route->model), &policy,
+	    e->now, taken_out);
 }
 
 int64_t

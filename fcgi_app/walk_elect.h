@@ -11,8 +11,6 @@
 
 #include "walk.h"
 
-#include "store/target.h"
-
 /* How large the request is. */
 struct walk_size {
 	const int64_t *prompts; /* tokens as each target's model counts them; NULL: not counted */
@@ -36,8 +34,6 @@ enum store_rc walk_elect(struct txn *txn, struct walk_elect *elect) STORE_MUST_C
 /* The one request after the rest of the chosen target: false: another process has it. */
 enum store_rc walk_elect_trial(
     struct txn *txn, const struct walk_elect *elect, bool *taken_out) STORE_MUST_CHECK;
-
-struct target_policy walk_target_policy(const struct conf *conf);
 
 /* Every target that could say and do what the request asks for is too small for it: the largest window, else 0. */
 int64_t walk_largest_window(const struct walk *w);

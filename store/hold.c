@@ -28,7 +28,7 @@ hold_take(struct env *env, uint64_t name, struct hold *hold_out)
 		return failed(env, errno);
 	e = lock_take(&lock, name >> 2);
 	if (e == 0) {
-		*hold_out = (struct hold){lock.fd, name};
+		*hold_out = (struct hold){lock.fd};
 		return STORE_OK;
 	}
 	lock_close(&lock);

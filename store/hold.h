@@ -16,7 +16,6 @@
 
 struct hold {
 	int fd; /* -1 = nothing is held */
-	uint64_t name;
 };
 
 /* Does not wait. On failure nothing is held. */

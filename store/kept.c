@@ -264,11 +264,6 @@ kept_sweep(struct txn *book, const struct kept_limits *limits, unsigned most, un
 {
 	const struct shelf_eviction eviction = {
 	    KEY_KEPT, limits->max_bytes, most, drop_old, limits};
-	struct shelf_sum sum;
-	enum store_rc rc = kept_sums(book, &sum);
 
-	*removed_out = 0;
-	if (rc == STORE_OK)
-		rc = shelf_evict(book, &eviction, &sum, removed_out);
-	return rc == STORE_OK && *removed_out > 0 ? shelf_sums_put(book, KEY_KEPT, &sum) : rc;
+	return shelf_sweep(book, &eviction, removed_out);
 }

@@ -143,3 +143,15 @@ shelf_evict(struct txn *book, const struct shelf_eviction *eviction, struct shel
 	}
 	return rc == STORE_NONE ? STORE_OK : rc;
 }
+
+enum store_rc
+shelf_sweep(struct txn *book, const struct shelf_eviction *eviction, unsigned *removed_out)
+{
+	struct shelf_sum sum;
+	enum store_rc rc = shelf_sums(book, eviction->kind, &sum);
+
+	*removed_out = 0;
+	if (rc == STORE_OK)
+		rc = shelf_evict(book, eviction, &sum, removed_out);
+	return rc == STORE_OK && *removed_out > 0 ? shelf_sums_put(book, eviction->kind, &sum) : rc;
+}

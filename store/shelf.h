@@ -69,5 +69,8 @@ struct shelf_eviction {
 /* From the first on, until one stays. The sums are the caller's to write. */
 enum store_rc shelf_evict(struct txn *book, const struct shelf_eviction *eviction,
     struct shelf_sum *sum, unsigned *removed_out) STORE_MUST_CHECK;
+/* The same by itself, with the sums. */
+enum store_rc shelf_sweep(struct txn *book, const struct shelf_eviction *eviction,
+    unsigned *removed_out) STORE_MUST_CHECK;
 
 #endif

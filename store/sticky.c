@@ -1,15 +1,14 @@
 #include "store/sticky.h"
 
+#include "store/sweep.h"
 #include "store/tally.h"
 
 #include <string.h>
 
 #define VERSION 1
-#define PROBES 16         /* rows that may share a home */
-#define RIVALS 16         /* rows looked at to find an old one when the table is full */
-#define RENEWALS 64       /* in a ttl */
-#define SWEEP_DELETES 256 /* in one transaction */
-#define AHEAD_MS 3600000  /* style.md 8.8: later than that and the clock was wrong */
+#define PROBES 16   /* rows that may share a home */
+#define RIVALS 16   /* rows looked at to find an old one when the table is full */
+#define RENEWALS 64 /* in a ttl */
 
 /*
  * The session's key is a keyed hash, so 48 of its bits are as good as any. The low 8 bits of the row's key are free:
@@ -37,7 +36,7 @@ row_read(struct env_bytes bytes, struct sticky_row *row)
 bool
 sticky_expired(const struct sticky_row *row, struct wall_ms now)
 {
-	return row->expires_ms <= now.v || row->last_used_ms - AHEAD_MS > now.v;
+	return sweep_has_expired(row->last_used_ms, row->expires_ms, now);
 }
 
 /* Where it stands (STORE_OK), or where it may be put (STORE_NONE); *at_out = 0: no room at this home. */
@@ -323,43 +322,25 @@ sticky_walk(struct txn *txn, sticky_fn *fn, void *arg)
 	return rc == STORE_FULL ? STORE_OK : rc;
 }
 
-/* Found by a walk, removed after it: a walk must not write. */
-struct doomed {
-	struct wall_ms now;
-	unsigned seen, most, n;
-	uint64_t last;
-	uint64_t key[SWEEP_DELETES];
-};
-
-static enum store_rc
-doom(uint64_t key, struct env_bytes bytes, void *arg)
+static bool
+is_over(struct env_bytes bytes, struct wall_ms now)
 {
-	struct doomed *d = arg;
 	struct sticky_row row;
 
-	d->last = key;
-	d->seen++;
-	if (row_read(bytes, &row) && sticky_expired(&row, d->now))
-		d->key[d->n++] = key;
-	return d->seen < d->most && d->n < SWEEP_DELETES ? STORE_OK : STORE_FULL;
+	return row_read(bytes, &row) && sticky_expired(&row, now);
 }
 
 enum store_rc
 sticky_sweep(struct txn *txn, struct wall_ms now, unsigned most, uint64_t from, uint64_t *next_out)
 {
-	struct doomed d = {.now = now, .most = most};
-	uint64_t first = key_of(KEY_STICKY, 0, 0), last = key_last_of(KEY_STICKY);
-	enum store_rc rc =
-	    txn_walk(txn, from > first && from <= last ? from : first, last, doom, &d);
+	struct sweep sweep = {.kind = KEY_STICKY, .is_over = is_over, .now = now};
+	enum store_rc rc = sweep_find(txn, &sweep, most, from, next_out);
 
-	if (rc != STORE_OK && rc != STORE_FULL)
-		return rc;
-	*next_out = rc == STORE_FULL && d.last < last ? d.last + 1 : 0;
 	/* from the end, so that no gap is filled with a row that is to go */
-	rc = STORE_OK;
-	for (unsigned i = d.n; i-- > 0 && rc == STORE_OK;)
-		rc = row_remove(txn, d.key[i]);
-	return rc == STORE_OK && d.n > 0 ? tally_add(txn, TALLY_SESSIONS, -(int64_t)d.n) : rc;
+	for (unsigned i = sweep.n; i-- > 0 && rc == STORE_OK;)
+		rc = row_remove(txn, sweep.key[i]);
+	return rc == STORE_OK && sweep.n > 0 ? tally_add(txn, TALLY_SESSIONS, -(int64_t)sweep.n)
+	                                     : rc;
 }
 
 static bool

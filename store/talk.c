@@ -6,7 +6,7 @@
 #define NAMES_MAX 48    /* conversations of one hash: the row must lie inside a leaf page */
 #define ORIGIN 4096     /* piece of the first turn: those that come before it have room */
 #define EVICT_MOST 1024 /* in one transaction */
-#define LEAF_MOST 1800  /* larger rows have pages of their own */
+#define LEAF_MOST 1350  /* of larger rows one or two have a page */
 
 struct talk_row {
 	struct talk_head head;
@@ -35,11 +35,11 @@ row_key(uint64_t place)
 	return shelf_key(KEY_TALK, place);
 }
 
-/* Small turns share pages, which are about two thirds full. */
+/* Small turns share pages, which are half to two thirds full. */
 static uint64_t
 room_of(uint64_t n)
 {
-	return n <= LEAF_MOST ? (n + 32) * 3 / 2 : shelf_room(n);
+	return n <= LEAF_MOST ? (n + 32) * 2 : shelf_room(n);
 }
 
 /* With the row that ends a turn of whole pieces. */
@@ -234,77 +234,82 @@ talk_sweep(struct txn *book, const struct talk_limits *limits, unsigned most, un
 {
 	const struct shelf_eviction eviction = {
 	    KEY_TALK, limits->max_total_bytes, most, drop_old, limits};
-	struct shelf_sum sum;
-	enum store_rc rc = talk_sums(book, &sum);
 
-	*removed_out = 0;
-	if (rc == STORE_OK)
-		rc = shelf_evict(book, &eviction, &sum, removed_out);
-	return rc == STORE_OK && *removed_out > 0 ? shelf_sums_put(book, KEY_TALK, &sum) : rc;
+	return shelf_sweep(book, &eviction, removed_out);
 }
 
 /* ---- appending ---- */
 
+struct appending {
+	const uint8_t *key;
+	const struct talk_append *append;
+	const struct talk_limits *limits;
+	struct shelf_sum sum;
+	struct talk talk;
+};
+
 /* A new one, whatever stood there: of as many of one hash the first one goes. */
 static enum store_rc
-begin(struct txn *book, const uint8_t *key, const struct talk_append *append, struct shelf_sum *sum,
-    struct talk *talk_out)
+begin(struct txn *book, struct appending *a)
 {
+	struct env_bytes client = a->append->client;
 	struct names names;
-	enum store_rc rc = names_get(book, key, &names);
+	enum store_rc rc = names_get(book, a->key, &names);
 
 	if (rc == STORE_OK && names.n == NAMES_MAX) {
 		struct talk other;
 
 		rc = row_get(book, names.list[0].place, &other);
 		if (rc == STORE_OK)
-			rc = drop(book, &other, sum);
+			rc = drop(book, &other, &a->sum);
 	}
-	*talk_out = (struct talk){.row = {.head = {.version = VERSION},
-	                              .number = sum->next++,
-	                              .room = shelf_room(0),
-	                              .first = ORIGIN,
-	                              .next = ORIGIN},
-	    .client_n = append->client.n};
-	memcpy(talk_out->row.head.key, key, TALK_KEY_BYTES);
-	if (append->client.n > 0)
-		memcpy(talk_out->client, append->client.p, append->client.n);
+	a->talk = (struct talk){.row = {.head = {.version = VERSION},
+	                            .number = a->sum.next++,
+	                            .room = shelf_room(0),
+	                            .first = ORIGIN,
+	                            .next = ORIGIN},
+	    .client_n = client.n};
+	memcpy(a->talk.row.head.key, a->key, TALK_KEY_BYTES);
+	if (client.n > 0)
+		memcpy(a->talk.client, client.p, client.n);
 	return rc;
 }
 
 /* The one to append to: in none of the sums until it is put back, so that nobody evicts it. */
 static enum store_rc
-take(struct txn *book, const uint8_t *key, const struct talk_append *append,
-    const struct talk_limits *limits, struct shelf_sum *sum, struct talk *talk_out)
+take(struct txn *book, struct appending *a)
 {
-	enum store_rc rc = find(book, key, talk_out);
+	enum store_rc rc = find(book, a->key, &a->talk);
 
-	if (rc == STORE_OK && is_past(&talk_out->row, limits)) {
-		rc = drop(book, talk_out, sum);
-		return rc == STORE_OK ? begin(book, key, append, sum, talk_out) : rc;
+	if (rc == STORE_OK && is_past(&a->talk.row, a->limits)) {
+		rc = drop(book, &a->talk, &a->sum);
+		rc = rc == STORE_OK ? STORE_NONE : rc;
 	}
 	if (rc == STORE_NONE)
-		return begin(book, key, append, sum, talk_out);
+		return a->append->had == 0 ? begin(book, a) : STORE_NONE;
 	if (rc != STORE_OK)
 		return rc;
-	shelf_sums_less(sum, talk_out->row.room);
-	return txn_del(book, row_key(talk_out->place));
+	if (a->talk.row.head.turns != a->append->had)
+		return STORE_NONE;
+	shelf_sums_less(&a->sum, a->talk.row.room);
+	return txn_del(book, row_key(a->talk.place));
 }
 
 /* The other way round: it is the one that was used last now. */
 static enum store_rc
-put_back(struct txn *book, struct talk *talk, struct wall_ms now, struct shelf_sum *sum)
+put_back(struct txn *book, struct appending *a)
 {
+	struct talk *talk = &a->talk;
 	struct talk_head *head = &talk->row.head;
 	struct names names;
 	enum store_rc rc = names_get(book, head->key, &names);
 
 	if (talk->place == 0)
-		head->created_ms = now.v;
-	head->used_ms = now.v;
-	talk->place = sum->next++;
-	sum->rows++;
-	sum->bytes += talk->row.room;
+		head->created_ms = a->limits->now.v;
+	head->used_ms = a->limits->now.v;
+	talk->place = a->sum.next++;
+	a->sum.rows++;
+	a->sum.bytes += talk->row.room;
 	if (rc != STORE_OK)
 		return rc;
 	memcpy(names.list[names.at].key, head->key, TALK_KEY_BYTES);
@@ -313,7 +318,7 @@ put_back(struct txn *book, struct talk *talk, struct wall_ms now, struct shelf_s
 	rc = names_put(book, head->key, &names);
 	if (rc == STORE_OK)
 		rc = row_put(book, talk);
-	return rc == STORE_OK ? shelf_sums_put(book, KEY_TALK, sum) : rc;
+	return rc == STORE_OK ? shelf_sums_put(book, KEY_TALK, &a->sum) : rc;
 }
 
 static enum store_rc
@@ -378,25 +383,25 @@ enum store_rc
 talk_append(struct txn *book, const uint8_t *key, const struct talk_append *append,
     const struct talk_limits *limits)
 {
+	struct appending a = {.key = key, .append = append, .limits = limits};
+	const struct talk_row *row = &a.talk.row;
 	uint64_t need = shelf_room(0);
-	struct shelf_sum sum;
-	struct talk talk;
-	enum store_rc rc = talk_sums(book, &sum);
+	enum store_rc rc = talk_sums(book, &a.sum);
 
 	for (size_t i = 0; i < append->nturns; i++)
 		need += room_of(append->turns[i].n);
 	if (append->client.n > TALK_CLIENT_MAX)
 		return STORE_FULL;
 	if (rc == STORE_OK)
-		rc = take(book, key, append, limits, &sum, &talk);
+		rc = take(book, &a);
 	if (rc == STORE_OK)
-		rc = evict(book, limits, talk.row.room + need, &sum);
+		rc = evict(book, limits, row->room + need, &a.sum);
 	if (rc == STORE_OK)
-		rc = put_turns(book, &talk.row, append);
+		rc = put_turns(book, &a.talk.row, append);
 	if (rc == STORE_OK &&
-	    (talk.row.head.bytes > limits->max_bytes || talk.row.head.turns > TALK_TURNS_MAX))
+	    (row->head.bytes > limits->max_bytes || row->head.turns > TALK_TURNS_MAX))
 		rc = STORE_FULL;
-	return rc == STORE_OK ? put_back(book, &talk, limits->now, &sum) : rc;
+	return rc == STORE_OK ? put_back(book, &a) : rc;
 }
 
 /* ---- reading ---- */

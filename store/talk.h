@@ -9,11 +9,13 @@
  *                                        ends its turn. The first turn has room before it.
  *           The key is a keyed hash (session.h): what a client called the conversation is not in the store.
  * Appending in one transaction: all turns or none; a reader sees whole exchanges only. Who appends holds the
- *           conversation (hold.h), so that turns of two requests do not mix.
+ *           conversation (hold.h), so that turns of two requests do not mix. It may go meanwhile, dropped, expired or
+ *           evicted: what was to be added would be a half of one, so who appends says how many turns it goes on with.
  * Bounds    one conversation by `max_bytes` of its turns, all by `max_total_bytes` of pages: the one that was unused
  *           longest goes first
  * Clock     used further ahead than the time to live: a clock was wrong, it has expired
- * Errors    STORE_FULL: the conversation, or the store, has no room for it; others as in env.h
+ * Errors    STORE_FULL: the conversation, or the store, has no room for it; STORE_NONE: it has not the turns that it was
+ *           to be continued from; others as in env.h
  * Source    SPEC.md sections 13, 15
  */
 #ifndef STORE_TALK_H
@@ -64,6 +66,7 @@ struct talk_append {
 	struct env_bytes client; /* who it is of, for people; for a new one alone */
 	const struct env_bytes *turns;
 	size_t nturns; /* at least one */
+	uint32_t had;  /* turns that were there when it was read; 0 = there was none */
 	enum talk_first first;
 };
 enum store_rc talk_append(struct txn *book, const uint8_t *key, const struct talk_append *append,

@@ -2,6 +2,7 @@
 
 /* The ratio: tokens that "1, as nobody has said otherwise" stands for; the most that one answer and all of them do. */
 #define RATIO_FIRST 512
+#define RATIO_SHORT 256 /* less in one prompt: many of them must not speak for a long one */
 #define RATIO_ANSWER 16384
 #define RATIO_ALL 65536
 #define RATIO_LEAST \
@@ -21,7 +22,7 @@ learn_ratio(struct target_row *row, uint64_t estimated, uint64_t reported)
 {
 	uint64_t weight = estimated < RATIO_ANSWER ? estimated : RATIO_ANSWER, seen;
 
-	if (estimated == 0 || reported == 0)
+	if (estimated < RATIO_SHORT || reported == 0)
 		return;
 	seen = reported / estimated >= RATIO_MOST / TARGET_RATIO_ONE
 	           ? RATIO_MOST

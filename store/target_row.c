@@ -64,31 +64,39 @@ row_name(struct env_bytes bytes)
 	return (struct env_bytes){(const char *)bytes.p + n, bytes.n - n};
 }
 
-/* Where the model stands (STORE_OK), or the first free key for it (STORE_NONE), 0 when there is none. */
+/* Keys for a model; 0 = none. */
+struct place {
+	uint64_t key;  /* where it stands; else the first free one */
+	uint64_t weak; /* of one that is not named */
+};
+
+/* Where the model stands (STORE_OK), or may stand (STORE_NONE). */
 static enum store_rc
-row_find(struct txn *txn, uint16_t channel, struct env_bytes model, uint64_t *key_out,
-    struct target_row *row_out)
+row_find(
+    struct txn *txn, struct target_ref ref, struct place *place_out, struct target_row *row_out)
 {
-	uint64_t hash = key_hash(0, model.p, model.n), free_key = 0;
+	uint64_t hash = key_hash(0, ref.model.p, ref.model.n);
+
+	*place_out = (struct place){0, 0};
 
 	for (unsigned i = 0; i < PROBES; i++) {
-		uint64_t key = key_of(KEY_TARGET, channel, (hash + i) % PLACES);
+		uint64_t key = key_of(KEY_TARGET, ref.channel, (hash + i) % PLACES);
 		struct env_bytes bytes, name;
 		enum store_rc rc = txn_get(txn, key, &bytes);
 
 		if (rc != STORE_OK && rc != STORE_NONE)
 			return rc;
 		if (rc == STORE_NONE || !row_read(bytes, row_out)) {
-			free_key = free_key == 0 ? key : free_key;
+			place_out->key = place_out->key == 0 ? key : place_out->key;
 			continue;
 		}
 		name = row_name(bytes);
-		if (name.n == model.n && memcmp(name.p, model.p, name.n) == 0) {
-			*key_out = key;
+		if (name.n == ref.model.n && memcmp(name.p, ref.model.p, name.n) == 0) {
+			place_out->key = key;
 			return STORE_OK;
 		}
+		place_out->weak = row_out->named ? place_out->weak : key;
 	}
-	*key_out = free_key;
 	return STORE_NONE;
 }
 
@@ -99,11 +107,10 @@ is_kept(struct env_bytes model)
 }
 
 enum store_rc
-target_get(struct txn *txn, uint16_t channel, struct env_bytes model, struct target_row *row_out)
+target_get(struct txn *txn, struct target_ref ref, struct target_row *row_out)
 {
-	uint64_t key;
-	enum store_rc rc =
-	    is_kept(model) ? row_find(txn, channel, model, &key, row_out) : STORE_NONE;
+	struct place place;
+	enum store_rc rc = is_kept(ref.model) ? row_find(txn, ref, &place, row_out) : STORE_NONE;
 
 	if (rc != STORE_OK)
 		*row_out = (struct target_row){.version = VERSION};
@@ -143,23 +150,32 @@ used_ms(const struct target_row *row)
 }
 
 struct oldest {
-	uint64_t key; /* 0 = none */
-	int64_t used_ms;
+	struct old {
+		uint64_t key; /* 0 = none */
+		int64_t used_ms;
+	} all, weak;
 	unsigned n; /* rows in all */
 };
+
+static void
+note_old(struct old *old, uint64_t key, int64_t used)
+{
+	if (old->key == 0 || used < old->used_ms)
+		*old = (struct old){key, used};
+}
 
 static enum store_rc
 find_oldest(uint64_t key, struct env_bytes bytes, void *arg)
 {
 	struct oldest *oldest = arg;
 	struct target_row row;
-	int64_t used = row_read(bytes, &row) ? used_ms(&row) : 0;
+	bool sound = row_read(bytes, &row);
+	int64_t used = sound ? used_ms(&row) : 0;
 
 	oldest->n++;
-	if (oldest->key == 0 || used < oldest->used_ms) {
-		oldest->key = key;
-		oldest->used_ms = used;
-	}
+	note_old(&oldest->all, key, used);
+	if (!sound || !row.named)
+		note_old(&oldest->weak, key, used);
 	return STORE_OK;
 }
 
@@ -168,7 +184,7 @@ static enum store_rc
 make_room(struct txn *txn, uint16_t channel, const struct target_row *row,
     struct target_channel *of_channel)
 {
-	struct oldest oldest = {.key = 0};
+	struct oldest oldest = {.n = 0};
 	enum store_rc rc;
 
 	if (of_channel->models < TARGET_MODELS_MAX) {
@@ -183,9 +199,11 @@ make_room(struct txn *txn, uint16_t channel, const struct target_row *row,
 		of_channel->models = (uint16_t)(oldest.n + 1);
 		return STORE_OK;
 	}
-	if (oldest.used_ms > used_ms(row) - TARGET_STALE_MS)
+	if (row->named && oldest.weak.key != 0)
+		return txn_del(txn, oldest.weak.key);
+	if (oldest.all.used_ms > used_ms(row) - TARGET_STALE_MS)
 		return STORE_NONE;
-	return txn_del(txn, oldest.key);
+	return txn_del(txn, oldest.all.key);
 }
 
 static enum store_rc
@@ -200,28 +218,39 @@ row_put(struct txn *txn, uint64_t key, struct env_bytes model, const struct targ
 	return txn_put(txn, key, bytes, sizeof copy + model.n);
 }
 
-enum store_rc
-target_put(struct txn *txn, uint16_t channel, struct env_bytes model, const struct target_row *row)
+/* One more model, where there is room for it. */
+static enum store_rc
+row_add(struct txn *txn, struct target_ref ref, uint64_t key, const struct target_row *row)
 {
 	struct target_channel of_channel;
+	enum store_rc rc = target_channel_get(txn, ref.channel, &of_channel);
+
+	if (rc == STORE_OK || rc == STORE_NONE)
+		rc = make_room(txn, ref.channel, row, &of_channel);
+	if (rc == STORE_OK)
+		rc = channel_put(txn, ref.channel, &of_channel);
+	return rc == STORE_OK ? row_put(txn, key, ref.model, row) : rc;
+}
+
+enum store_rc
+target_put(struct txn *txn, struct target_ref ref, const struct target_row *row)
+{
 	struct target_row old;
-	uint64_t key;
+	struct place place;
 	enum store_rc rc;
 
-	if (!is_kept(model))
+	if (!is_kept(ref.model))
 		return STORE_OK;
-	rc = row_find(txn, channel, model, &key, &old);
+	rc = row_find(txn, ref, &place, &old);
 	if (rc == STORE_OK)
-		return row_put(txn, key, model, row);
-	if (rc != STORE_NONE || key == 0)
-		return rc == STORE_NONE ? STORE_OK : rc;
-	rc = target_channel_get(txn, channel, &of_channel);
-	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = make_room(txn, channel, row, &of_channel);
-	if (rc != STORE_OK)
-		return rc == STORE_NONE ? STORE_OK : rc;
-	rc = channel_put(txn, channel, &of_channel);
-	return rc == STORE_OK ? row_put(txn, key, model, row) : rc;
+		return row_put(txn, place.key, ref.model, row);
+	if (rc != STORE_NONE)
+		return rc;
+	if (place.key == 0)
+		return row->named && place.weak != 0 ? row_put(txn, place.weak, ref.model, row)
+		                                     : STORE_OK;
+	rc = row_add(txn, ref, place.key, row);
+	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
 /* The channel's stamps. True: they changed. */
@@ -237,43 +266,43 @@ stamp(struct target_row *row, struct target_channel *of_channel, bool failed, st
 }
 
 enum store_rc
-target_feed(struct txn *txn, uint16_t channel, struct env_bytes model,
-    const struct target_outcome *outcome, const struct target_policy *policy, struct wall_ms now,
-    struct target_change *change_out)
+target_feed(struct txn *txn, struct target_ref ref, const struct target_outcome *outcome,
+    const struct target_policy *policy, struct wall_ms now, struct target_change *change_out)
 {
 	struct target_channel of_channel;
 	struct target_row row;
 	int64_t before;
-	enum store_rc rc = target_get(txn, channel, model, &row);
+	enum store_rc rc = target_get(txn, ref, &row);
 
 	*change_out = (struct target_change){.rests = false};
-	if (!is_kept(model))
+	if (!is_kept(ref.model))
 		return STORE_OK;
 	if (rc == STORE_OK || rc == STORE_NONE)
-		rc = target_channel_get(txn, channel, &of_channel);
+		rc = target_channel_get(txn, ref.channel, &of_channel);
 	if (rc != STORE_OK && rc != STORE_NONE)
 		return rc;
 	before = row.rest_until_ms;
 	target_settle(&row, outcome, policy, now);
-	rc = stamp(&row, &of_channel, outcome->failed, now) ? channel_put(txn, channel, &of_channel)
-	                                                    : STORE_OK;
+	row.named = outcome->named;
+	rc = stamp(&row, &of_channel, outcome->failed, now)
+	         ? channel_put(txn, ref.channel, &of_channel)
+	         : STORE_OK;
 	*change_out = (struct target_change){
 	    .rests = before == 0 && row.rest_until_ms != 0,
 	    .back = before != 0 && row.rest_until_ms == 0,
 	    .alone = outcome->failed && target_is_alone(&row, &of_channel),
 	    .old_until_ms = before,
 	    .until_ms = row.rest_until_ms,
-	    .consecutive = row.consecutive,
 	};
-	return rc == STORE_OK ? target_put(txn, channel, model, &row) : rc;
+	return rc == STORE_OK ? target_put(txn, ref, &row) : rc;
 }
 
 enum store_rc
-target_try(struct txn *txn, uint16_t channel, struct env_bytes model,
-    const struct target_policy *policy, struct wall_ms now, bool *taken_out)
+target_try(struct txn *txn, struct target_ref ref, const struct target_policy *policy,
+    struct wall_ms now, bool *taken_out)
 {
 	struct target_row row;
-	enum store_rc rc = target_get(txn, channel, model, &row);
+	enum store_rc rc = target_get(txn, ref, &row);
 
 	*taken_out = false;
 	if (rc != STORE_OK && rc != STORE_NONE)
@@ -285,7 +314,7 @@ target_try(struct txn *txn, uint16_t channel, struct env_bytes model,
 	}
 	*taken_out = true;
 	row.rest_until_ms = now.v + policy->cooldown_ms;
-	return target_put(txn, channel, model, &row);
+	return target_put(txn, ref, &row);
 }
 
 struct visit {

@@ -1,10 +1,10 @@
 #include "store/told.h"
 
+#include "store/sweep.h"
+
 #include <string.h>
 
 #define VERSION 1
-#define SWEEP_DELETES 256 /* in one transaction */
-#define AHEAD_MS 3600000  /* style.md 8.8: later than that and the clock was wrong */
 
 /* The key is a keyed hash: some of its bits are as good as all, and nobody can aim at a home. */
 static uint64_t
@@ -28,7 +28,7 @@ row_read(struct env_bytes bytes, struct told_row *row)
 static bool
 has_expired(const struct told_row *row, struct wall_ms now)
 {
-	return row->expires_ms <= now.v || row->told_ms - AHEAD_MS > now.v;
+	return sweep_has_expired(row->told_ms, row->expires_ms, now);
 }
 
 /* The row of a key, and the way that a new one takes: a free one, else the oldest. */
@@ -116,40 +116,23 @@ told_fades(const struct told_row *row, struct wall_ms now)
 	return now.v - row->told_ms > (row->expires_ms - row->told_ms) / 2;
 }
 
-/* Found by a walk, removed after it: a walk must not write. */
-struct doomed {
-	struct wall_ms now;
-	unsigned seen, most, n;
-	uint64_t last;
-	uint64_t key[SWEEP_DELETES];
-};
-
-static enum store_rc
-doom(uint64_t key, struct env_bytes bytes, void *arg)
+/* What cannot be read is of no use to anybody. */
+static bool
+is_over(struct env_bytes bytes, struct wall_ms now)
 {
-	struct doomed *d = arg;
 	struct told_row row;
 
-	d->last = key;
-	d->seen++;
-	if (!row_read(bytes, &row) || has_expired(&row, d->now))
-		d->key[d->n++] = key;
-	return d->seen < d->most && d->n < SWEEP_DELETES ? STORE_OK : STORE_FULL;
+	return !row_read(bytes, &row) || has_expired(&row, now);
 }
 
 enum store_rc
 told_sweep(struct txn *txn, struct wall_ms now, unsigned most, uint64_t from, uint64_t *next_out)
 {
-	struct doomed d = {.now = now, .most = most};
-	uint64_t first = told_is_place(from) ? from : key_of(KEY_TASK, 0, 0);
-	enum store_rc rc = txn_walk(txn, first, key_last_of(KEY_TASK), doom, &d);
+	struct sweep sweep = {.kind = KEY_TASK, .is_over = is_over, .now = now};
+	enum store_rc rc = sweep_find(txn, &sweep, most, from, next_out);
 
-	if (rc != STORE_OK && rc != STORE_FULL)
-		return rc;
-	*next_out = rc == STORE_FULL ? d.last + 1 : 0;
-	rc = STORE_OK;
-	for (unsigned i = 0; i < d.n && rc == STORE_OK; i++)
-		rc = txn_del(txn, d.key[i]);
+	for (unsigned i = 0; i < sweep.n && rc == STORE_OK; i++)
+		rc = txn_del(txn, sweep.key[i]);
 	return rc;
 }
 

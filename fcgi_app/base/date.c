@@ -1,6 +1,5 @@
 #include "base/date.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define DAY_S 86400
@@ -9,20 +8,6 @@
 static const char *const months[] = {
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 static const char *const weekdays[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
-
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool
-is_alpha(char c)
-{
-	char low = text_lower(c);
-
-	return low >= 'a' && low <= 'z';
-}
 
 /* Eras of 400 years that begin in March, so that the leap day is the last day of its year. */
 int64_t
@@ -119,7 +104,7 @@ cut_number(struct span *rest, size_t digits, int *out)
 	if (rest->n < digits)
 		return false;
 	for (size_t i = 0; i < digits; i++) {
-		if (!is_digit(rest->p[i]))
+		if (!text_is_digit(rest->p[i]))
 			return false;
 		v = v * 10 + (rest->p[i] - '0');
 	}
@@ -170,9 +155,9 @@ cut_fraction(struct span *rest)
 	struct span at = *rest;
 	int ms = 0, scale = 100;
 
-	if (!cut_char(&at, '.') || at.n == 0 || !is_digit(at.p[0]))
+	if (!cut_char(&at, '.') || at.n == 0 || !text_is_digit(at.p[0]))
 		return 0;
-	while (at.n > 0 && is_digit(at.p[0])) {
+	while (at.n > 0 && text_is_digit(at.p[0])) {
 		ms += (at.p[0] - '0') * scale;
 		scale /= 10;
 		at = text_from(at, 1);
@@ -207,7 +192,7 @@ count_digits(struct span s)
 {
 	size_t n = 0;
 
-	while (n < s.n && is_digit(s.p[n]))
+	while (n < s.n && text_is_digit(s.p[n]))
 		n++;
 	return n;
 }
@@ -264,7 +249,7 @@ cut_named_offset(struct span *rest, int32_t *seconds_out)
 	while (cut_char(&sign, ' '))
 		continue;
 	*seconds_out = 0;
-	if (sign.n < 2 || (sign.p[0] != '+' && sign.p[0] != '-') || !is_digit(sign.p[1]))
+	if (sign.n < 2 || (sign.p[0] != '+' && sign.p[0] != '-') || !text_is_digit(sign.p[1]))
 		return true;
 	if (!cut_signed_offset(&sign, true, seconds_out))
 		return false;
@@ -281,7 +266,7 @@ date_cut_offset(struct span *rest, int32_t *seconds_out)
 
 	if (!named && !text_starts_fold(*rest, "Z"))
 		return cut_signed_offset(rest, false, seconds_out);
-	if (at.n > 0 && (is_alpha(at.p[0]) || is_digit(at.p[0])))
+	if (at.n > 0 && (text_is_letter(at.p[0]) || text_is_digit(at.p[0])))
 		return false; /* the beginning of another word */
 	if (named && !cut_named_offset(&at, &seconds))
 		return false;
@@ -438,12 +423,13 @@ cut_part(struct span *rest, int64_t *ns_out)
 	int64_t whole = 0, fraction = 0, scale = 1, ns, part;
 	size_t digits = 0;
 
-	for (; rest->n > 0 && is_digit(rest->p[0]); *rest = text_from(*rest, 1), digits++)
+	for (; rest->n > 0 && text_is_digit(rest->p[0]); *rest = text_from(*rest, 1), digits++)
 		if (__builtin_mul_overflow(whole, 10, &whole) ||
 		    __builtin_add_overflow(whole, rest->p[0] - '0', &whole))
 			return false;
 	if (cut_char(rest, '.'))
-		for (; rest->n > 0 && is_digit(rest->p[0]); *rest = text_from(*rest, 1), digits++)
+		for (; rest->n > 0 && text_is_digit(rest->p[0]);
+		     *rest = text_from(*rest, 1), digits++)
 			if (scale < 1000000000) {
 				fraction = fraction * 10 + (rest->p[0] - '0');
 				scale *= 10;
@@ -481,7 +467,7 @@ date_duration(struct span text, int64_t *ms_out)
 	struct span digits = text;
 	int64_t v, ms;
 
-	while (digits.n > 0 && !is_digit(digits.p[digits.n - 1]))
+	while (digits.n > 0 && !text_is_digit(digits.p[digits.n - 1]))
 		digits.n--;
 	for (size_t i = 0; i < NELEM(known); i++)
 		if (text_is(text_from(text, digits.n), known[i].unit) &&

@@ -32,6 +32,15 @@ digest_sha256(struct span text, unsigned char out[static DIGEST_BYTES])
 
 /* RFC 2104 */
 void
+digest_hex(struct span text, size_t digits, char *dst)
+{
+	unsigned char digest[DIGEST_BYTES];
+
+	digest_sha256(text, digest);
+	text_hex(digest, digits, dst);
+}
+
+void
 digest_hmac(struct span key, struct span text, unsigned char out[static DIGEST_BYTES])
 {
 	char inner[BLOCK_BYTES] = {0}, outer[BLOCK_BYTES];

@@ -11,6 +11,8 @@
 #define DIGEST_BYTES 32
 
 void digest_sha256(struct span text, unsigned char out[static DIGEST_BYTES]);
+/* Its first `digits` hex digits, at most 64; not terminated. */
+void digest_hex(struct span text, size_t digits, char *dst);
 /* The key has at most 64 bytes. */
 void digest_hmac(struct span key, struct span text, unsigned char out[static DIGEST_BYTES]);
 

@@ -3,8 +3,6 @@
 #include "base/date.h"
 #include "base/lex.h"
 
-#include <math.h>
-
 /* How many bytes from the beginning may be copied. */
 static size_t
 clean_run(struct span s)
@@ -122,6 +120,24 @@ emit_z(struct emit *e, const char *key, const char *z)
 		emit_null(e, key);
 	else
 		emit_text(e, key, text_span(z));
+}
+
+void
+emit_some(struct emit *e, const char *key, struct span s)
+{
+	if (s.n == 0)
+		emit_null(e, key);
+	else
+		emit_text(e, key, s);
+}
+
+void
+emit_known(struct emit *e, const char *key, int64_t v, bool known)
+{
+	if (known)
+		emit_i64(e, key, v);
+	else
+		emit_null(e, key);
 }
 
 void

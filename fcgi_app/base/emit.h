@@ -9,6 +9,10 @@
 #include "base/buf.h"
 #include "store/types.h"
 
+#include <math.h>
+
+#define EMIT_UNKNOWN ((double)NAN)
+
 struct emit {
 	struct buf *out;
 	unsigned depth;
@@ -21,9 +25,11 @@ void emit_object(struct emit *e, const char *key);
 void emit_array(struct emit *e, const char *key);
 void emit_end(struct emit *e);
 void emit_text(struct emit *e, const char *key, struct span s);
-void emit_z(struct emit *e, const char *key, const char *z); /* NULL gives null */
+void emit_z(struct emit *e, const char *key, const char *z);    /* NULL gives null */
+void emit_some(struct emit *e, const char *key, struct span s); /* "" gives null */
 void emit_i64(struct emit *e, const char *key, int64_t v);
-void emit_real(struct emit *e, const char *key, double v, int decimals);
+void emit_known(struct emit *e, const char *key, int64_t v, bool known); /* else null */
+void emit_real(struct emit *e, const char *key, double v, int decimals); /* EMIT_UNKNOWN: null */
 void emit_bool(struct emit *e, const char *key, bool v);
 void emit_null(struct emit *e, const char *key);
 /* "2026-01-05T10:00:00Z"; null for 0. */

@@ -190,6 +190,14 @@ json_real(const struct json *node, const char *path, double *out)
 }
 
 bool
+json_true(const struct json *node, const char *path)
+{
+	struct json_object *object = object_of(json_at(node, path));
+
+	return json_object_is_type(object, json_type_boolean) && json_object_get_boolean(object);
+}
+
+bool
 json_is_object(const struct json *node)
 {
 	return json_object_is_type(object_of(node), json_type_object);

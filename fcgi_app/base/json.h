@@ -30,6 +30,7 @@ bool json_text(const struct json *node, const char *path, struct span *out);
 /* A whole number: 12, 12.0 or "12". */
 bool json_i64(const struct json *node, const char *path, int64_t *out);
 bool json_real(const struct json *node, const char *path, double *out);
+bool json_true(const struct json *node, const char *path); /* false also if it is no boolean */
 bool json_is_object(const struct json *node);
 bool json_is_array(const struct json *node);
 size_t json_count(const struct json *node); /* elements of an array, else 0 */

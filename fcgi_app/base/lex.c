@@ -13,12 +13,6 @@ refuse(struct lex_fault *fault, const char *at, const char *what)
 }
 
 static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool
 is_ascii(char c)
 {
 	return ((unsigned char)c & 0x80) == 0;
@@ -30,7 +24,7 @@ read_digits(const char *p, const char *end, struct lex_fault *fault)
 {
 	const char *first = p;
 
-	while (p < end && is_digit(*p))
+	while (p < end && text_is_digit(*p))
 		p++;
 	return p == first ? refuse(fault, p, "a digit was expected") : p;
 }
@@ -66,7 +60,7 @@ static int64_t
 read_power(struct span s)
 {
 	bool minus = s.n > 0 && s.p[0] == '-';
-	size_t i = s.n > 0 && !is_digit(s.p[0]) ? 1 : 0;
+	size_t i = s.n > 0 && !text_is_digit(s.p[0]) ? 1 : 0;
 	int64_t v = 0;
 
 	for (; i < s.n && v < INT32_MAX; i++)
@@ -157,7 +151,7 @@ lex_utf8(struct span s)
 static int
 hex_digit(char c)
 {
-	if (is_digit(c))
+	if (text_is_digit(c))
 		return c - '0';
 	c = text_lower(c);
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;

@@ -139,6 +139,21 @@ held_back(struct log *log, enum log_level level, struct wall_ms now, const char 
 	return false;
 }
 
+/* DEL and C1 are orders to some terminals, and JSON lets them through. Both have as many bytes as what stands for them. */
+static void
+disarm(struct buf *line)
+{
+	for (size_t i = 0; i < line->n; i++) {
+		unsigned char c = (unsigned char)line->p[i];
+		unsigned char next = i + 1 < line->n ? (unsigned char)line->p[i + 1] : 0;
+
+		if (c == 0x7f)
+			line->p[i] = '?';
+		else if (c == 0xc2 && next >= 0x80 && next < 0xa0)
+			memset(line->p + i, '?', 2);
+	}
+}
+
 static void
 send_line(struct log *log, enum log_level level)
 {
@@ -178,6 +193,7 @@ log_write(struct log *log, enum log_level level, struct wall_ms now, const char 
 			write_json(&log->line, level, now, message, more, total);
 		else
 			write_text(&log->line, level, now, message, more, total);
+		disarm(&log->line);
 		send_line(log, level);
 	}
 	errno = saved;

@@ -1,8 +1,9 @@
 /*
  * log - lines for people and machines: JSON by default, key=value as text; the same fields in the same order.
  *
- * Only serve, worker, master, main and ctl log. Text from outside is escaped and cut by the writer. errno is kept. The
- * same message is written at most once a second, with the number of those left out.
+ * Who logs stands in tests/lint/secrets.sh: the loops of programs, and what a request comes to. Text from outside is
+ * escaped and cut by the writer. errno is kept. The same message is written at most once a second, with the number of
+ * those left out.
  *
  * Source    style.md 8.9; SPEC.md section 14
  */

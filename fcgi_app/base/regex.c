@@ -65,6 +65,7 @@ struct regex {
 	pcre2_code *code;
 	pcre2_match_data *data;
 	pcre2_match_context *limits;
+	bool compiled; /* to machine code */
 };
 
 struct regex *
@@ -80,7 +81,7 @@ regex_new(struct span expression)
 	    PCRE2_ANCHORED | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &fault, &at, NULL);
 	if (r->code == NULL)
 		die("an expression of ours: error %d at byte %zu", fault, (size_t)at);
-	(void)pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without it it is only slower */
+	r->compiled = pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE) == 0;
 	r->data = pcre2_match_data_create_from_pattern(r->code, NULL);
 	r->limits = pcre2_match_context_create(NULL);
 	if (r->data == NULL || r->limits == NULL)
@@ -101,18 +102,26 @@ regex_free(struct regex **regex)
 }
 
 /* Steps are for the whole rest of the text: an expression that goes back over a run takes one for each character. */
+static void
+set_limit(const struct regex *r, size_t left)
+{
+	size_t steps = STEPS_MAX + 8 * left;
+
+	pcre2_set_match_limit(r->limits, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
+}
+
 size_t
 regex_length(const struct regex *r, struct span text, size_t at)
 {
 	const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(r->data);
-	size_t left = text.n - at, steps = STEPS_MAX + 8 * left;
-	int rc;
+	PCRE2_SPTR p = (PCRE2_SPTR)text.p;
+	int rc = PCRE2_ERROR_JIT_STACKLIMIT;
 
-	pcre2_set_match_limit(r->limits, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
-	rc = pcre2_match(
-	    r->code, (PCRE2_SPTR)text.p, text.n, at, PCRE2_NO_UTF_CHECK, r->data, r->limits);
+	set_limit(r, text.n - at);
+	if (r->compiled)
+		rc = pcre2_jit_match(r->code, p, text.n, at, 0, r->data, r->limits);
 	if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-		rc = pcre2_match(r->code, (PCRE2_SPTR)text.p, text.n, at,
-		    PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, r->data, r->limits);
+		rc = pcre2_match(
+		    r->code, p, text.n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, r->data, r->limits);
 	return rc >= 0 ? (size_t)(ends[1] - at) : 0;
 }

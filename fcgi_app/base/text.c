@@ -317,3 +317,12 @@ text_distance(struct span a, struct span b, size_t limit)
 	}
 	return row[b.n] > limit ? limit + 1 : row[b.n];
 }
+
+void
+text_hex(const void *bytes, size_t digits, char *dst)
+{
+	const unsigned char *p = bytes;
+
+	for (size_t i = 0; i < digits; i++)
+		dst[i] = "0123456789abcdef"[i % 2 == 0 ? p[i / 2] >> 4 : p[i / 2] & 15];
+}

@@ -55,4 +55,20 @@ size_t text_distance(struct span a, struct span b, size_t limit);
 
 char text_lower(char c);
 
+/* Of ASCII; no locale has a say. */
+static inline bool
+text_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static inline bool
+text_is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* The first `digits` hex digits of some bytes, in lower case; not terminated. */
+void text_hex(const void *bytes, size_t digits, char *dst);
+
 #endif

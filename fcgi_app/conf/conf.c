@@ -132,6 +132,37 @@ conf_is_limit(struct span field)
 	       text_is(field, "max_output_tokens");
 }
 
+int
+conf_strategy(const struct conf *conf, const struct conf_model *model)
+{
+	return model != NULL && model->strategy >= 0 ? model->strategy
+	                                             : conf->routing.default_strategy;
+}
+
+bool
+conf_has_tasks(const struct conf_model *model)
+{
+	for (size_t i = 0; i < model->ntargets; i++)
+		if (model->targets[i].tasks.n > 0)
+			return true;
+	return false;
+}
+
+bool
+conf_speaks_of_tasks(const struct conf *conf)
+{
+	for (size_t i = 0; i < conf->nmodels; i++)
+		if (conf_has_tasks(&conf->models[i]))
+			return true;
+	return conf->routing.ntasks > 0;
+}
+
+bool
+conf_is_name(struct span pattern)
+{
+	return text_find(pattern, SPAN("*")) == pattern.n;
+}
+
 bool
 conf_serves(const struct conf_strings *patterns, struct span model)
 {
@@ -139,4 +170,20 @@ conf_serves(const struct conf_strings *patterns, struct span model)
 		if (text_match(patterns->at[i], model))
 			return true;
 	return patterns->n == 0;
+}
+
+bool
+conf_names(const struct conf *conf, const struct conf_channel *ch, struct span model)
+{
+	for (size_t i = 0; i < ch->models.n; i++)
+		if (conf_is_name(ch->models.at[i]) && text_equal(ch->models.at[i], model))
+			return true;
+	for (size_t i = 0; i < conf->nmodels; i++)
+		for (size_t k = 0; k < conf->models[i].ntargets; k++) {
+			const struct conf_target *target = &conf->models[i].targets[k];
+
+			if (target->channel == ch->index && text_equal(target->model, model))
+				return true;
+		}
+	return false;
 }

@@ -18,6 +18,9 @@
 #include "base/zone.h"
 #include "conf/provider.h"
 
+#define CONF_AUTO "auto" /* the model that tasks choose, where `models` has no entry of that name */
+#define CONF_TASK_DEFAULT "default" /* in routing.tasks: for whatever has no entry there */
+
 /* Tokens: a prompt of one word takes 8 (formats.md G.5), its answer one. No window is smaller. */
 #define CONF_WINDOW_MIN 9
 
@@ -339,6 +342,15 @@ struct conf_account *conf_account(const struct conf_channel *ch, struct span id)
 struct conf_model *conf_model(const struct conf *conf, struct span name);         /* or NULL */
 /* Is it a name that some API has for the limit on an answer's tokens: max_tokens, max_completion_tokens, max_output_tokens? */
 bool conf_is_limit(struct span field);
+/* How a target of the entry is chosen: its own way, else routing.default; NULL: that of no entry. */
+int conf_strategy(const struct conf *conf, const struct conf_model *model);
+/* Does any target of the entry list a task? Does anything in the configuration speak of tasks? */
+bool conf_has_tasks(const struct conf_model *model);
+bool conf_speaks_of_tasks(const struct conf *conf);
+/* Is the pattern the name of one model? */
+bool conf_is_name(struct span pattern);
+/* Is it named as a model of this channel, by a target or as such? What only a pattern matches is its client's word. */
+bool conf_names(const struct conf *conf, const struct conf_channel *ch, struct span model);
 /* Does any pattern match? No patterns match everything. */
 bool conf_serves(const struct conf_strings *patterns, struct span model);
 

@@ -32,24 +32,12 @@ check_twins(struct load *load, const struct tree *node, const struct conf_model 
 static void
 check_weights(struct load *load, const struct tree *node, const struct conf_model *model)
 {
-	int strategy =
-	    model->strategy >= 0 ? model->strategy : load->conf->routing.default_strategy;
-
-	if (strategy != CONF_ROUTE_WEIGHTED_RANDOM || model->ntargets == 0)
+	if (conf_strategy(load->conf, model) != CONF_ROUTE_WEIGHTED_RANDOM || model->ntargets == 0)
 		return;
 	for (size_t i = 0; i < model->ntargets; i++)
 		if (model->targets[i].weight > 0)
 			return;
 	load_fault(load, node, "targets", "all have the weight 0: none would ever be drawn");
-}
-
-static bool
-has_tasks(const struct conf_model *model)
-{
-	for (size_t i = 0; i < model->ntargets; i++)
-		if (model->targets[i].tasks.n > 0)
-			return true;
-	return false;
 }
 
 static bool
@@ -61,7 +49,7 @@ is_by_task(int strategy)
 static void
 check_strategy(struct load *load, const struct tree *node, const struct conf_model *model)
 {
-	if (is_by_task(model->strategy) && !has_tasks(model))
+	if (is_by_task(model->strategy) && !conf_has_tasks(model))
 		load_note(load, tree_member(node, SPAN("strategy")), NULL,
 		    "no target lists a task, so that there is nothing to choose by");
 }
@@ -124,7 +112,7 @@ static void
 offer_literals(struct nearest *nearest, const struct conf_strings *patterns)
 {
 	for (size_t i = 0; i < patterns->n; i++)
-		if (text_find(patterns->at[i], SPAN("*")) == patterns->at[i].n)
+		if (conf_is_name(patterns->at[i]))
 			nearest_offer(nearest, patterns->at[i]);
 }
 
@@ -156,7 +144,7 @@ check_task(struct load *load, const struct tree *t, const struct conf_task *task
 	for (size_t i = 0; i < task->models.n && node != NULL; i++, node = node->next) {
 		struct span name = task->models.at[i];
 
-		if (text_is(name, "auto") && conf_model(load->conf, name) == NULL)
+		if (text_is(name, CONF_AUTO) && conf_model(load->conf, name) == NULL)
 			load_fault(load, node, NULL, "'auto' is the choice by tasks itself");
 		else
 			check_served(load, node, name);
@@ -170,16 +158,13 @@ check_routing(struct load *load, const struct tree *root)
 {
 	const struct conf *conf = load->conf;
 	const struct tree *tasks = tree_at(root, "routing.tasks");
-	bool any = conf->routing.ntasks > 0;
 	size_t i = 0;
 
 	for (const struct tree *t = tasks == NULL ? NULL : tasks->first; t != NULL; t = t->next)
 		if (!t->repeated && i < conf->routing.ntasks)
 			check_task(load, t, &conf->routing.tasks[i++]);
 	check_served(load, tree_at(root, "routing.classifier"), conf->routing.classifier);
-	for (size_t m = 0; m < conf->nmodels; m++)
-		any = any || has_tasks(&conf->models[m]);
-	if (is_by_task(conf->routing.default_strategy) && !any)
+	if (is_by_task(conf->routing.default_strategy) && !conf_speaks_of_tasks(conf))
 		load_note(load, tree_at(root, "routing.default"), NULL,
 		    "there are no tasks: neither in routing.tasks nor of any model");
 }

@@ -27,14 +27,14 @@ static const char *const on_trouble[] = {"detour", "unbind", NULL};
 static const char *const probe_failures[] = {"count", "disable", NULL};
 static const char *const trims[] = {"rounds", "dynamic", "summary", NULL};
 static const char *const conflicts[] = {"wait", "refuse", NULL};
-static const char *const routings[] = {
+const char *const options_routings[] = {
     "weighted-random", "performance", "cost-first", "task", "mixed", NULL};
 static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_formats[] = {"json", "text", NULL};
 /* in the order of the bits of enum conf_trigger */
 static const char *const triggers[] = {
     "pool_exhausted", "error_rate", "latency", "consecutive_fail", NULL};
-static const char *const wires[] = {"chat", "messages", "responses", NULL};
+const char *const options_wires[] = {"chat", "messages", "responses", NULL};
 static const char *const methods[] = {"GET", "POST", NULL};
 static const char *const max_tokens_names[] = {"", "max_tokens", "max_completion_tokens", NULL};
 /* the kinds of SPEC.md section 6 */
@@ -234,21 +234,25 @@ const struct option options_table[] = {
         .standard = "\"The service is under maintenance, please try again later.\"",
         .help = "what that answer says"},
     {"context.enabled", OPTION_BOOL, GLOBAL(context.enabled), .standard = "false",
-        .help = "keep conversations here"},
+        .help = "keep conversations here, for clients that send X-Context: append"},
     {"context.trim", OPTION_CHOICE, GLOBAL(context.trim), .standard = "\"dynamic\"",
         .choices = trims, .help = "how a conversation is made to fit"},
     {"context.rounds", OPTION_INT, GLOBAL(context.rounds), .min = 1, .max = 100000,
-        .standard = "20", .help = "rounds: the newest so many are kept"},
+        .standard = "20", .help = "rounds: the newest so many are sent"},
     {"context.margin", OPTION_REAL, GLOBAL(context.margin), .min = 0, .max = 0.9,
         .standard = "0.07", .help = "share of the window that is left free"},
     {"context.ttl", OPTION_DURATION, GLOBAL(context.ttl_ms), .min = 1, .max = YEAR_MS,
-        .standard = "\"7d\"", .help = "a conversation is forgotten after so long without use"},
+        .standard = "\"7d\"",
+        .help =
+            "a conversation is forgotten after so long without use, a response after it was made"},
     {"context.max_tokens", OPTION_INT, GLOBAL(context.max_tokens), .min = 0, .max = 1e9,
-        .standard = "0", .help = "most tokens of history that are sent; 0 = as the window allows"},
+        .standard = "0",
+        .help = "most tokens of a conversation that are sent; 0 = as the window allows"},
     {"context.max_session", OPTION_SIZE, GLOBAL(context.max_session_bytes), .min = KB, .max = TB,
-        .standard = "\"4M\"", .help = "most that one conversation may hold"},
+        .standard = "\"4M\"", .help = "most that is kept of one conversation"},
     {"context.max_total", OPTION_SIZE, GLOBAL(context.max_total_bytes), .min = KB, .max = TB,
-        .standard = "\"1G\"", .help = "most that all may hold"},
+        .standard = "\"1G\"",
+        .help = "most that is kept of all responses, and as much again of all conversations"},
     {"context.on_conflict", OPTION_CHOICE, GLOBAL(context.on_conflict), .standard = "\"wait\"",
         .choices = conflicts,
         .help = "a second request in the same conversation waits, or is refused"},
@@ -257,25 +261,27 @@ const struct option options_table[] = {
     {"context.system_prompt", OPTION_TEXT, GLOBAL(context.system_prompt), .standard = "\"\"",
         .help = "put first when a conversation has no system message"},
     {"routing.default", OPTION_CHOICE, GLOBAL(routing.default_strategy),
-        .standard = "\"weighted-random\"", .choices = routings,
+        .standard = "\"weighted-random\"", .choices = options_routings,
         .help = "how a target is chosen where the model does not say"},
     {"routing.fallback", OPTION_CHOICE, GLOBAL(routing.fallback), .standard = "\"cost-first\"",
-        .choices = routings, .help = "how the next target is chosen after a failure"},
+        .choices = options_routings, .help = "how the next target is chosen after a failure"},
     {"routing.min_success_rate", OPTION_REAL, GLOBAL(routing.min_success_rate), .min = 0, .max = 1,
-        .standard = "0.95", .help = "performance: targets below this rate are left out"},
+        .standard = "0.95", .help = "performance: targets below this rate come last"},
     {"routing.window", OPTION_DURATION, GLOBAL(routing.window_ms), .min = 1, .max = DAY_MS,
         .standard = "\"10m\"", .help = "time over which latency and success are measured"},
     {"routing.model_fail_after", OPTION_INT, GLOBAL(routing.model_fail_after), .min = 1, .max = 1e6,
-        .standard = "5", .help = "server failures in a row that rest a target"},
+        .standard = "5", .help = "server failures in a row after which a target rests"},
     {"routing.model_cooldown", OPTION_DURATION, GLOBAL(routing.model_cooldown_ms), .min = 1,
         .max = YEAR_MS, .standard = "\"5m\"", .help = "how long it rests"},
     {"routing.tasks", OPTION_OTHER, .standard = "{}",
         .help =
             "task -> model, or a list of models; the task 'default' serves those without an entry"},
     {"routing.classifier", OPTION_TEXT, GLOBAL(routing.classifier), .standard = "\"\"",
-        .help = "a cheap model that names the task; empty = rules over the prompt"},
+        .help =
+            "a cheap model that names the task for the model 'auto'; empty = rules over the prompt"},
     {"store.max_size", OPTION_SIZE, GLOBAL(store.max_size_bytes), .min = MB, .max = TB,
-        .standard = "\"1G\"", .help = "largest size of the store's map"},
+        .standard = "\"1G\"",
+        .help = "largest size of the store's map, and of the book's, where conversations are kept"},
     {"alerts.command", OPTION_TEXT, GLOBAL(alerts.command), .standard = "\"\"",
         .help = "run once per incident"},
     {"alerts.url", OPTION_TEXT, GLOBAL(alerts.url), .standard = "\"\"",
@@ -313,7 +319,7 @@ static const struct option channel_rows[] = {
     {"base_url", OPTION_TEXT, CHANNEL(base_url), .sample = "\"https://llm.example/v1\"",
         .help =
             "what paths such as /chat/completions are added to; needed for openai-compatible and azure"},
-    {"wire", OPTION_CHOICE, CHANNEL(wire), .sample = "\"chat\"", .choices = wires,
+    {"wire", OPTION_CHOICE, CHANNEL(wire), .sample = "\"chat\"", .choices = options_wires,
         .help = "what base_url speaks; given by the provider unless set"},
     {"models", OPTION_TEXTS, CHANNEL(models), .standard = "[]",
         .help = "patterns of the models it serves, with *; none = any"},
@@ -414,11 +420,11 @@ static const struct option model_rows[] = {
     {"cost.cached", OPTION_MICROS, MODEL(cost.cached_micros), .min = 0, .max = 1e6,
         .sample = "0.0025", .help = "price per 1,000 cached tokens of prompt; absent = as input"},
     {"tasks", OPTION_TEXTS, MODEL(tasks), .standard = "[]",
-        .help = "tasks it is good for; none = any"},
+        .help = "tasks that its targets are good for; none = any"},
     {"defaults", OPTION_OTHER, .standard = "{}",
         .help = "fields put into a request that lacks them"},
     {"strategy", OPTION_CHOICE, MODEL(strategy), .sample = "\"weighted-random\"",
-        .choices = routings, .help = "how a target is chosen; absent = routing.default"},
+        .choices = options_routings, .help = "how a target is chosen; absent = routing.default"},
     {"realm", OPTION_TEXT, MODEL(realm), .standard = "\"\"",
         .help = "realm that its requests are confined to"},
 };
@@ -428,7 +434,7 @@ static const struct option target_rows[] = {
     {"model", OPTION_TEXT, TARGET(model), .standard = "\"\"", .sample = "\"example-large\"",
         .help = "what it is called there; empty = as here"},
     {"weight", OPTION_REAL, TARGET(weight), .min = 0, .max = 1e6, .standard = "1",
-        .help = "share in weighted draws"},
+        .help = "share in draws among targets"},
     {"context_window", OPTION_INT, TARGET(context_window), .min = 0, .max = 1e9, .standard = "0",
         .help = "tokens that fit; 0 = unknown"},
     {"max_output", OPTION_INT, TARGET(max_output), .min = 0, .max = 1e9, .standard = "0",

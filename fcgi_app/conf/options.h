@@ -69,6 +69,9 @@ struct option_group {
 
 extern const struct option_group options_groups[OPTIONS__MAX];
 
+/* The words of enum conf_routing, and of enum provider_wire. */
+extern const char *const options_routings[], *const options_wires[];
+
 const char *options_type_name(const struct option *row);
 /* "1s..365d", "one of: a, b", "" where there is nothing to say. */
 void options_bounds(const struct option *row, char *dst, size_t cap);

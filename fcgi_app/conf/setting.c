@@ -49,9 +49,14 @@ read_int(struct load *load, const struct tree *node, const struct option *row, v
 {
 	int64_t *out = at, v;
 
-	if (node->type != TREE_NUMBER || text_find(node->text, SPAN(".")) < node->text.n ||
-	    text_find_fold(node->text, SPAN("e")) < node->text.n)
+	if (node->type != TREE_NUMBER)
 		return setting_mistyped(load, node, "a whole number");
+	if (text_find(node->text, SPAN(".")) < node->text.n ||
+	    text_find_fold(node->text, SPAN("e")) < node->text.n) {
+		load_fault(load, node, NULL, "must be a whole number, is %.*s", (int)node->text.n,
+		    node->text.p);
+		return false;
+	}
 	if (!text_i64(node->text, INT64_MIN, INT64_MAX, &v) || !is_within(row, (double)v))
 		return out_of_bounds(load, node, row);
 	*out = v;

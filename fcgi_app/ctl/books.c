@@ -134,10 +134,7 @@ usage_json(
 	emit_i64(e, "cached", (int64_t)sum->cached);
 	emit_i64(e, "cache_write", (int64_t)sum->cache_write);
 	emit_i64(e, "reasoning", (int64_t)sum->reasoning);
-	if (sum->priced > 0)
-		emit_real(e, "cost", (double)sum->cost_micros / 1e6, 6);
-	else
-		emit_null(e, "cost");
+	emit_real(e, "cost", sum->priced > 0 ? (double)sum->cost_micros / 1e6 : EMIT_UNKNOWN, 6);
 	emit_i64(e, "estimated", (int64_t)sum->estimated);
 	emit_end(e);
 }

@@ -4,8 +4,6 @@
 #include "ctl/human.h"
 #include "dialect/form_pack.h"
 
-#include <stdio.h>
-
 #define SHOWN 600 /* bytes of one text */
 
 static enum err

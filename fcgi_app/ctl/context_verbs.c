@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define OUTPUT_MAX (512u << 20)
@@ -187,36 +186,44 @@ context_list(struct ctl *ctl, int argc, char **argv)
 
 /* ---- one ---- */
 
-/* Add what a hash or a name means: one, or by a name that came in several ways one of each. */
+/* Add the one that a hash means. */
 static bool
-look_for(struct context_run *run, const char *hash, const char *id)
+look_for_hash(struct context_run *run, const char *hash)
 {
-	const char *client = run->choice.client == NULL ? "" : run->choice.client;
 	size_t before = run->n;
 
-	if (id != NULL) {
-		if (!session_hash_named(run->ctl, run->a.conf, client, id, run->choice.keys))
-			return false;
-		run->choice.nkeys = SESSION_HASH_WAYS;
-		run->choice.client = NULL; /* it is in the keys */
-	} else if (!session_hash_prefix(run->ctl, hash, "context list", run->choice.prefix)) {
-		return false;
-	}
-	if (!look(run))
+	if (!session_hash_prefix(run->ctl, hash, "context list", run->choice.prefix) || !look(run))
 		return false;
 	if (run->n == before)
-		fprintf(run->ctl->err, "sluicectl: no such conversation is kept: '%s'\n",
-		    id != NULL ? id : hash);
-	else if (run->n > before + 1 && id == NULL)
+		fprintf(run->ctl->err, "sluicectl: no such conversation is kept: '%s'\n", hash);
+	else if (run->n > before + 1)
 		fprintf(run->ctl->err, "sluicectl: '%s' fits %zu conversations: give more digits\n",
 		    hash, run->n - before);
-	return run->n == before + 1 || (run->n > before && id != NULL);
+	return run->n == before + 1;
+}
+
+/* Add what a name means: one, or one of each way in which it came. */
+static bool
+look_for_name(struct context_run *run, const char *id)
+{
+	const char *client = run->choice.client == NULL ? "" : run->choice.client;
+
+	if (!session_hash_named(run->ctl, run->a.conf, client, id, run->choice.keys))
+		return false;
+	run->choice.nkeys = SESSION_HASH_WAYS;
+	run->choice.client = NULL; /* it is in the keys */
+	if (!look(run))
+		return false;
+	if (run->n == 0)
+		fprintf(run->ctl->err, "sluicectl: no such conversation is kept: '%s'%s\n", id,
+		    client[0] == '\0' ? ", of clients without a name: see --client" : "");
+	return run->n > 0;
 }
 
 static bool
 look_for_one(struct context_run *run, const char *hash, const char *id)
 {
-	if (!look_for(run, hash, id))
+	if (id == NULL ? !look_for_hash(run, hash) : !look_for_name(run, id))
 		return false;
 	if (run->n == 1)
 		return true;
@@ -396,11 +403,11 @@ look_words(struct context_run *run, int argc, char **argv, const char *id)
 	bool found = true;
 
 	if (id != NULL)
-		return look_for(run, NULL, id);
+		return look_for_name(run, id);
 	if (argc == 1)
 		return look(run);
 	for (int i = 1; i < argc && found; i++)
-		found = look_for(run, argv[i], NULL);
+		found = look_for_hash(run, argv[i]);
 	return found;
 }
 

@@ -53,8 +53,11 @@ static const struct command {
         "which conversation stays on which account", "sluicectl session drop 1f0e9a"},
     {"sessions", session_verbs_list, "[--json]", "the same as session list", "sluicectl sessions"},
     {"context", context_verbs_run,
-        "list [--client C] | show HASH | drop HASH... | export HASH [-o FILE]  [--json]",
-        "the conversations that are kept for clients", "sluicectl context show 1f0e9a"},
+        "list [--client C] | show ONE | export ONE [-o FILE] | drop ONE | drop HASH... | "
+        "drop --client C | drop --all [--yes]  [--json]\n"
+        "       ONE is HASH, as list shows it, or [--client C] --id NAME",
+        "the conversations that are kept for clients",
+        "sluicectl context show --client alice --id talk-1"},
     {"explain", explain_run,
         "--model M [--task T] [--tokens N] [--session S] [--client C] [--realm R] [--json]",
         "who would serve a request now, and why each other account would not",

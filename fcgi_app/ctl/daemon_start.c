@@ -281,6 +281,8 @@ daemon_start_run(struct ctl *ctl, int argc, char **argv)
 		status = CTL_FAILED;
 	} else if (is_running(ctl, &d)) {
 		daemon_say(ctl, &d, "already running", false);
+		if (!ctl->json && plan.listen != NULL && strcmp(plan.listen, d.text.listen) != 0)
+			fprintf(ctl->out, "not on %s: stop it first\n", plan.listen);
 		status = CTL_DONE;
 	} else if (daemon_is_foreign(ctl, &d)) {
 		status = CTL_FAILED;

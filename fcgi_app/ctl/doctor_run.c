@@ -9,7 +9,6 @@
 #include "ctl/human.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>

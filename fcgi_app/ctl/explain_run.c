@@ -10,6 +10,8 @@
 #include "explain.h"
 #include "session.h"
 
+#include "store/told.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -27,23 +29,29 @@ struct asked {
 	const struct attach *attach;
 	const struct question *q;
 	struct arena *arena;
+	struct span task; /* that was said, or that is known of the session; "" = none */
 	struct walk walk;
-	struct session_key key;
+	struct session_key key; /* of no kind: there is no session */
 };
 
-struct bound_look {
+struct session_look {
 	const struct asked *asked;
 	const uint8_t *key;
-	bool bound;
+	bool bound, told;
+	struct told_row row;
 };
 
 static enum store_rc
-is_bound(struct txn *txn, void *arg)
+look_for_session(struct txn *txn, void *arg)
 {
-	struct bound_look *look = arg;
+	struct session_look *look = arg;
 	const struct attach *a = look->asked->attach;
+	enum store_rc told = told_get(txn, look->key, clock_wall(), &look->row);
 
+	look->told = told == STORE_OK;
 	look->bound = false;
+	if (told != STORE_OK && told != STORE_NONE)
+		return told;
 	for (size_t c = 0; c < a->conf->nchannels && !look->bound; c++) {
 		struct sticky_id id = {
 		    look->key, a->pool->channels[c].number, clock_wall(), a->conf->sticky.ttl_ms};
@@ -73,30 +81,40 @@ read_secret(struct asked *asked, struct session_secret *secret)
 	return false;
 }
 
-/* A session's name may have come by a header, in the body or as a response's id: the kind that is bound is meant. */
+/* As the gateway recalls it: where a classifier names the task, and nobody else has. */
+static void
+recall_task(struct asked *asked, const struct session_look *look)
+{
+	const struct conf *conf = asked->attach->conf;
+
+	if (asked->task.n == 0 && look->told && conf->routing.classifier.n > 0 &&
+	    route_is_auto(conf, text_span(asked->q->model)))
+		asked->task = arena_copy(asked->arena, (struct span){look->row.name, look->row.n});
+}
+
+/* A session's name may have come by a header, in the body or as a response's id: the kind that is known is meant. */
 static bool
 find_session(struct asked *asked)
 {
 	static const enum session_kind kinds[] = {SESSION_RESPONSE, SESSION_BODY, SESSION_HEADER};
-	struct bound_look look = {.asked = asked};
+	struct session_look look = {.asked = asked};
 	struct session_secret secret;
-	struct walk *w = &asked->walk;
 
-	if (asked->q->session == NULL || !asked->attach->conf->sticky.enabled)
+	if (asked->q->session == NULL)
 		return true;
 	if (!read_secret(asked, &secret))
 		return false;
-	for (size_t i = 0; i < NELEM(kinds) && !look.bound; i++) {
+	for (size_t i = 0; i < NELEM(kinds) && !look.bound && !look.told; i++) {
 		session_name(&secret, text_span(asked->q->client), kinds[i],
 		    text_span(asked->q->session), &asked->key);
 		look.key = asked->key.hash;
-		if (env_view(asked->attach->env, is_bound, &look) != STORE_OK) {
+		if (env_view(asked->attach->env, look_for_session, &look) != STORE_OK) {
 			fprintf(asked->ctl->err, "sluicectl: %s\n", env_error(asked->attach->env));
 			return false;
 		}
 	}
 	explicit_bzero(&secret, sizeof secret);
-	w->wish.session = w->session.key = asked->key.hash;
+	recall_task(asked, &look);
 	return true;
 }
 
@@ -104,9 +122,8 @@ static bool
 begin_walk(struct asked *asked)
 {
 	const struct attach *a = asked->attach;
-	const struct route_wish wish = {.model = text_span(asked->q->model),
-	    .task = text_span(asked->q->task),
-	    .wires = ROUTE_WIRES_ALL};
+	const struct route_wish wish = {
+	    .model = text_span(asked->q->model), .task = asked->task, .wires = ROUTE_WIRES_ALL};
 	struct route_list list;
 	struct walk_start start = {.list = &list,
 	    .task = wish.task,
@@ -119,7 +136,9 @@ begin_walk(struct asked *asked)
 		return false;
 	}
 	walk_begin(&asked->walk, a->pool, &start, asked->arena);
-	return find_session(asked);
+	if (asked->key.kind != SESSION_NONE && a->conf->sticky.enabled)
+		asked->walk.wish.session = asked->walk.session.key = asked->key.hash;
+	return true;
 }
 
 static const char *
@@ -186,10 +205,10 @@ print_account(const struct asked *asked, const struct json *account, struct wall
 }
 
 static void
-print_channel(
-    const struct asked *asked, const struct json *channel, struct wall_ms now, bool last_chance)
+print_channel(const struct asked *asked, const struct json *channel, struct wall_ms now)
 {
 	const struct json *accounts = json_at(channel, "accounts");
+	const char *result = text_at(asked, channel, "result", "");
 	FILE *out = asked->ctl->out;
 
 	fprintf(out, "\nchannel %s  model %s  strategy %s  breaker %s%s: %s%s\n",
@@ -198,7 +217,8 @@ print_channel(
 	    number_at(channel, "waiting") > 0
 	        ? arena_print(asked->arena, "  waiting %lld", number_at(channel, "waiting"))
 	        : "",
-	    text_at(asked, channel, "result", ""), last_chance ? ", asked again at the end" : "");
+	    strcmp(result, "taken") == 0 ? "can serve" : result,
+	    json_true(channel, "last_chance") ? ", asked again at the end" : "");
 	if (json_at(channel, "session") != NULL)
 		fprintf(out, "  session bound to %s, trouble: %s\n",
 		    text_at(asked, channel, "session.account", "an account that is gone"),
@@ -288,15 +308,12 @@ print_end(const struct asked *asked, const struct json *doc)
 static void
 print_tables(const struct asked *asked, const struct json *doc, struct wall_ms now)
 {
-	const struct json *channels = json_at(doc, "channels"), *chain = json_at(doc, "chain");
-	size_t goes = 0;
+	const struct json *channels = json_at(doc, "channels");
 
 	print_head(asked, doc);
 	print_targets(asked, doc, now);
-	for (size_t i = 0; i < json_count(chain); i++)
-		goes += json_at(json_item(chain, i), "passed_over") == NULL;
 	for (size_t i = 0; i < json_count(channels); i++)
-		print_channel(asked, json_item(channels, i), now, i >= goes);
+		print_channel(asked, json_item(channels, i), now);
 	print_end(asked, doc);
 }
 
@@ -327,7 +344,7 @@ answer(struct asked *asked)
 	    .now = now,
 	    .size = size_of(asked),
 	    .model = text_span(asked->q->model),
-	    .task = text_span(asked->q->task),
+	    .task = asked->task,
 	    .client = text_span(asked->q->client),
 	    .session = asked->walk.session.key != NULL ? asked->key.brief : NULL,
 	    .degraded = chores_degraded(&serve, now),
@@ -367,7 +384,7 @@ explain_run(struct ctl *ctl, int argc, char **argv)
 	if (!args_only(ctl, argc, argv, options, NELEM(options)))
 		return CTL_USAGE;
 	if (q.model == NULL && q.task != NULL)
-		q.model = ROUTE_AUTO;
+		q.model = CONF_AUTO;
 	if (q.model == NULL) {
 		fprintf(ctl->err, "sluicectl: explain wants --model; see --help\n");
 		return CTL_USAGE;
@@ -375,7 +392,8 @@ explain_run(struct ctl *ctl, int argc, char **argv)
 	if (!attach_open(ctl, &a, false))
 		return CTL_FAILED;
 	asked.arena = arena_new(2 * (size_t)OUTPUT_MAX);
-	if (begin_walk(&asked))
+	asked.task = text_span(q.task);
+	if (find_session(&asked) && begin_walk(&asked))
 		status = answer(&asked);
 	arena_free(&asked.arena);
 	attach_close(&a);

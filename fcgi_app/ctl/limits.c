@@ -10,7 +10,6 @@
 #include "verdict.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define OUTPUT_MAX (256u << 20)
 
@@ -122,12 +121,6 @@ sooner(const void *x, const void *y)
 }
 
 static void
-put_or_null(struct emit *e, const char *key, const char *text)
-{
-	emit_z(e, key, text[0] == '\0' ? NULL : text);
-}
-
-static void
 rest_json(struct emit *e, const struct look *look, const struct rest *rest)
 {
 	const struct conf_channel *channel = &look->attach->conf->channels[rest->channel];
@@ -135,18 +128,15 @@ rest_json(struct emit *e, const struct look *look, const struct rest *rest)
 	emit_object(e, NULL);
 	emit_text(e, "channel", channel->name);
 	emit_text(e, "account", channel->accounts[rest->account].id);
-	put_or_null(e, "model", rest->model);
+	emit_some(e, "model", text_span(rest->model));
 	emit_z(e, "kind", rest->kind);
 	emit_time(e, "until", (struct wall_ms){rest->until_ms});
 	emit_i64(e, "left_s", (rest->until_ms - look->now.v + 999) / 1000);
 	emit_time(e, "reset_at", (struct wall_ms){rest->reset_at_ms});
 	emit_bool(e, "guessed", rest->guessed);
-	put_or_null(e, "reason", rest->reason);
-	put_or_null(e, "rule", rest->rule);
-	if (rest->status == 0)
-		emit_null(e, "status");
-	else
-		emit_i64(e, "status", rest->status);
+	emit_some(e, "reason", text_span(rest->reason));
+	emit_some(e, "rule", text_span(rest->rule));
+	emit_known(e, "status", rest->status, rest->status != 0);
 	emit_end(e);
 }
 

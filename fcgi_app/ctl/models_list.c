@@ -1,6 +1,6 @@
 #include "ctl/models_list.h"
 
-#include "charge.h"
+#include "conf/known.h"
 #include "route.h"
 
 /* What models of clients' own making are gathered with. */
@@ -9,13 +9,6 @@ struct gather {
 	size_t channel;
 	size_t known; /* models before: of the configuration */
 };
-
-static struct target_policy
-policy_of(const struct conf *conf)
-{
-	return (struct target_policy){conf->routing.window_ms,
-	    (uint32_t)conf->routing.model_fail_after, conf->routing.model_cooldown_ms};
-}
 
 static const char *
 why_not(enum pick_result result)
@@ -27,8 +20,8 @@ why_not(enum pick_result result)
 	    [PICK_FULL] = "full",
 	    [PICK_COOLING] = "cooling",
 	    [PICK_MISSING] = "model missing",
-	    [PICK_TRIED] = "nobody",
-	    [PICK_NOBODY] = "nobody",
+	    [PICK_TRIED] = "no account",
+	    [PICK_NOBODY] = "no account",
 	};
 
 	return words[result];
@@ -61,10 +54,9 @@ look_at(const struct models_list_job *job, struct txn *txn, const struct models_
     struct models_list_target *target)
 {
 	const struct attach *a = job->attach;
-	struct target_policy policy = policy_of(a->conf);
-	struct env_bytes name = {target->model.p, target->model.n};
+	struct target_policy policy = pool_target_policy(a->conf);
 	enum store_rc rc =
-	    target_get(txn, a->pool->channels[target->channel].number, name, &target->row);
+	    target_get(txn, pool_target(a->pool, target->channel, target->model), &target->row);
 
 	if (rc == STORE_OK || rc == STORE_NONE)
 		rc = ask_accounts(job, txn, model, target);
@@ -128,7 +120,9 @@ add_entry(struct models_list_job *job, const struct conf_model *conf)
 		    .channel = conf->targets[t].channel,
 		    .model = conf->targets[t].model,
 		    .conf = &conf->targets[t],
-		    .price = charge_price(
+		    .window = conf->targets[t].context_window,
+		    .max_output = conf->targets[t].max_output,
+		    .price = known_price(
 		        job->attach->conf, conf->targets[t].channel, conf->targets[t].model),
 		};
 }
@@ -138,12 +132,15 @@ static void
 add_name(
     struct models_list_job *job, struct span name, enum models_list_source source, size_t channel)
 {
+	const struct conf_target known = known_target(job->attach->conf, NULL, channel, name);
 	struct models_list_model *model = add(job, name, source, 1);
 
 	model->targets[0] = (struct models_list_target){
 	    .channel = channel,
 	    .model = name,
-	    .price = charge_price(job->attach->conf, channel, name),
+	    .window = known.context_window,
+	    .max_output = known.max_output,
+	    .price = known_price(job->attach->conf, channel, name),
 	};
 }
 
@@ -174,7 +171,7 @@ add_literals(struct models_list_job *job, const struct conf_channel *channel)
 		struct span name = channel->models.at[i];
 		struct route route;
 
-		if (text_find(name, SPAN("*")) != name.n || has_name(&job->list, name) ||
+		if (!conf_is_name(name) || has_name(&job->list, name) ||
 		    !route_find(job->attach->conf, name, ROUTE_WIRES_ALL, &route))
 			continue;
 		add_name(job, name, MODELS_LIST_CHANNEL, route.channel);

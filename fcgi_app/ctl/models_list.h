@@ -18,6 +18,7 @@ struct models_list_target {
 	size_t channel;
 	struct span model;
 	const struct conf_target *conf; /* NULL: not of an entry */
+	int64_t window, max_output;     /* tokens; 0 = unknown */
 	const struct conf_cost *price;  /* NULL = none is configured */
 	/* may a request go there now, and if not, why and until when (0 = nobody knows) */
 	bool serves;

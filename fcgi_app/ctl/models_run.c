@@ -7,22 +7,8 @@
 #include "ctl/human.h"
 #include "ctl/models_list.h"
 
-#include <string.h>
-
 #define OUTPUT_MAX (64u << 20)
 #define NAME_MAX_BYTES 129
-
-static const char *
-strategy_name(const struct conf *conf, const struct conf_model *entry)
-{
-	int strategy =
-	    entry == NULL || entry->strategy < 0 ? conf->routing.default_strategy : entry->strategy;
-
-	for (size_t i = 0; i < options_count; i++)
-		if (strcmp(options_table[i].path, "routing.default") == 0)
-			return options_table[i].choices[strategy];
-	return "";
-}
 
 static bool
 is_priced(const struct models_list_target *target)
@@ -30,16 +16,14 @@ is_priced(const struct models_list_target *target)
 	return target->row.cost_tokens > 0 || target->row.cost_micros > 0;
 }
 
-/* ---- JSON ---- */
-
-static void
-emit_known(struct emit *e, const char *key, int64_t v)
+/* Mean time to the first content; 0 = unknown. */
+static int64_t
+first_ms(const struct target_sums *sums)
 {
-	if (v > 0)
-		emit_i64(e, key, v);
-	else
-		emit_null(e, key);
+	return sums->first_n > 0 ? (int64_t)(sums->first_sum_ms / sums->first_n) : 0;
 }
+
+/* ---- JSON ---- */
 
 static void
 emit_tasks(struct emit *e, const struct conf_strings *tasks)
@@ -72,23 +56,12 @@ emit_figures(struct emit *e, const struct models_list_target *target)
 
 	emit_i64(e, "calls", (int64_t)sums->calls);
 	emit_i64(e, "failures", (int64_t)sums->failures);
-	if (sums->calls > 0)
-		emit_real(e, "success_rate", target_success_ppm(sums) / 1e6, 4);
-	else
-		emit_null(e, "success_rate");
-	if (sums->first_n > 0)
-		emit_i64(e, "first_ms", (int64_t)(sums->first_sum_ms / sums->first_n));
-	else
-		emit_null(e, "first_ms");
-	if (is_priced(target))
-		emit_real(e, "cost", (double)row->cost_micros / 1e6, 6);
-	else
-		emit_null(e, "cost");
-	if (row->ratio_ppm > 0)
-		emit_real(e, "ratio", row->ratio_ppm / 1e6, 4);
-	else
-		emit_null(e, "ratio");
-	emit_known(e, "output_tokens", row->output_tokens);
+	emit_real(
+	    e, "success_rate", sums->calls > 0 ? target_success_ppm(sums) / 1e6 : EMIT_UNKNOWN, 4);
+	emit_known(e, "first_ms", first_ms(sums), sums->first_n > 0);
+	emit_real(e, "cost", is_priced(target) ? (double)row->cost_micros / 1e6 : EMIT_UNKNOWN, 6);
+	emit_real(e, "ratio", row->ratio_ppm > 0 ? row->ratio_ppm / 1e6 : EMIT_UNKNOWN, 4);
+	emit_known(e, "output_tokens", row->output_tokens, row->output_tokens > 0);
 	emit_i64(e, "consecutive_failures", row->consecutive);
 	emit_time(e, "rests_until", (struct wall_ms){target->rests ? row->rest_until_ms : 0});
 }
@@ -97,13 +70,14 @@ static void
 emit_target(struct emit *e, const struct conf *conf, const struct models_list_target *target)
 {
 	const struct conf_target *of_entry = target->conf;
+	int64_t window = target->window, output = target->max_output;
 
 	emit_object(e, NULL);
 	emit_text(e, "channel", conf->channels[target->channel].name);
 	emit_text(e, "model", target->model);
 	emit_real(e, "weight", of_entry == NULL ? 1 : of_entry->weight, 4);
-	emit_known(e, "context_window", of_entry == NULL ? 0 : of_entry->context_window);
-	emit_known(e, "max_output", of_entry == NULL ? 0 : of_entry->max_output);
+	emit_known(e, "context_window", window, window > 0);
+	emit_known(e, "max_output", output, output > 0);
 	emit_price(e, target->price);
 	emit_tasks(e, of_entry == NULL ? NULL : &of_entry->tasks);
 	emit_bool(e, "serves", target->serves);
@@ -130,11 +104,8 @@ put_json(struct buf *out, const struct conf *conf, const struct models_list *lis
 		emit_object(&e, NULL);
 		emit_text(&e, "name", model->name);
 		emit_z(&e, "from", sources[model->source]);
-		emit_z(&e, "strategy", strategy_name(conf, entry));
-		if (entry != NULL && entry->realm.n > 0)
-			emit_text(&e, "realm", entry->realm);
-		else
-			emit_null(&e, "realm");
+		emit_z(&e, "strategy", options_routings[conf_strategy(conf, entry)]);
+		emit_some(&e, "realm", entry != NULL ? entry->realm : SPAN(""));
 		emit_tasks(&e, entry == NULL ? NULL : &entry->tasks);
 		emit_bool(&e, "serves", model->serves);
 		emit_array(&e, "targets");
@@ -191,8 +162,7 @@ say_figures(struct line *line, const struct models_list_target *target)
 		snprintf(line->rate, sizeof line->rate, "%u%%",
 		    (unsigned)target_success_ppm(sums) / 10000);
 	if (sums->first_n > 0)
-		snprintf(line->first, sizeof line->first, "%llu ms",
-		    (unsigned long long)(sums->first_sum_ms / sums->first_n));
+		snprintf(line->first, sizeof line->first, "%lld ms", (long long)first_ms(sums));
 	if (is_priced(target))
 		snprintf(
 		    line->cost, sizeof line->cost, "%.6f", (double)target->row.cost_micros / 1e6);
@@ -215,9 +185,8 @@ put_target(struct buf *out, const struct conf *conf, const char *name,
 	snprintf(line.weight, sizeof line.weight, "-");
 	if (of_entry != NULL)
 		snprintf(line.weight, sizeof line.weight, "%g", of_entry->weight);
-	say_number(
-	    line.window, sizeof line.window, of_entry == NULL ? 0 : of_entry->context_window);
-	say_number(line.output, sizeof line.output, of_entry == NULL ? 0 : of_entry->max_output);
+	say_number(line.window, sizeof line.window, target->window);
+	say_number(line.output, sizeof line.output, target->max_output);
 	snprintf(line.price, sizeof line.price, "-");
 	if (price != NULL)
 		snprintf(line.price, sizeof line.price, "%g / %g",

@@ -7,10 +7,7 @@
 void
 session_hash_hex(const uint8_t hash[SESSION_HASH_BYTES], char out[SESSION_HASH_HEX + 1])
 {
-	for (size_t i = 0; i < SESSION_HASH_BYTES; i++) {
-		out[2 * i] = "0123456789abcdef"[hash[i] >> 4];
-		out[2 * i + 1] = "0123456789abcdef"[hash[i] & 15];
-	}
+	text_hex(hash, SESSION_HASH_HEX, out);
 	out[SESSION_HASH_HEX] = '\0';
 }
 

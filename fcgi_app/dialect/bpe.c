@@ -134,26 +134,47 @@ memo_hash(const struct vocab_table *table, struct span piece)
 
 /* 0: not remembered. */
 static size_t
-recall(const struct bpe_room *room, uint64_t hash)
+recall(const struct bpe_memo *memo, uint64_t hash)
 {
-	uint64_t known = room->memo[hash % BPE_MEMO];
+	const uint64_t *row = memo->rows[hash % BPE_MEMO];
 
-	return ((known ^ hash) & ~COUNT_MASK) == 0 ? (size_t)(known & COUNT_MASK) : 0;
+	for (size_t i = 0; i < BPE_MEMO_ROW; i++)
+		if (((row[i] ^ hash) & ~COUNT_MASK) == 0)
+			return (size_t)(row[i] & COUNT_MASK);
+	return 0;
+}
+
+/* In place of the oldest there. */
+static void
+remember(struct bpe_memo *memo, uint64_t hash, size_t count)
+{
+	uint64_t *row = memo->rows[hash % BPE_MEMO];
+
+	memmove(row + 1, row, (BPE_MEMO_ROW - 1) * sizeof *row);
+	row[0] = (hash & ~COUNT_MASK) | count;
 }
 
 static size_t
 count_short(const struct work *w, struct span piece)
 {
-	uint64_t hash = memo_hash(w->table, piece);
 	struct bpe_parts *parts = &w->room->windows[0];
-	size_t known = w->ids == NULL ? recall(w->room, hash) : 0;
 
-	if (known > 0)
-		return known;
 	merge(w, piece.p, piece.n, parts);
 	note(w, piece.p, parts->at, parts->n);
-	w->room->memo[hash % BPE_MEMO] = (hash & ~COUNT_MASK) | parts->n;
 	return parts->n;
+}
+
+static size_t
+count_again(const struct work *w, struct span piece)
+{
+	uint64_t hash = memo_hash(w->table, piece);
+	size_t n = recall(w->room->memo, hash);
+
+	if (n == 0) {
+		n = count_short(w, piece);
+		remember(w->room->memo, hash, n);
+	}
+	return n;
 }
 
 size_t
@@ -171,5 +192,7 @@ bpe_count(
 		note(&w, piece.p, parts->at, 1);
 		return 1;
 	}
-	return piece.n > BPE_WINDOW ? count_long(&w, piece) : count_short(&w, piece);
+	if (piece.n > BPE_WINDOW)
+		return count_long(&w, piece);
+	return room->memo == NULL || ids != NULL ? count_short(&w, piece) : count_again(&w, piece);
 }

@@ -234,13 +234,15 @@ static void
 begin_call(struct way *way, struct call *call)
 {
 	struct chat_calls *c = way->c;
+	bool made;
 
 	if (call->begun || call->name.n == 0)
 		return;
 	for (size_t i = 0; i < c->n; i++)
 		if (c->list[i].whole.over)
 			end_call(way, &c->list[i]);
-	if (call->id.n == 0 || is_taken(c, call))
+	made = call->id.n == 0 || is_taken(c, call);
+	if (made)
 		call->id = chat_id_make(c->arena, way->answer, c->begun, call->name);
 	call->begun = true;
 	call->number = c->begun++;
@@ -248,7 +250,8 @@ begin_call(struct way *way, struct call *call)
 	                        .call = call->number,
 	                        .id = call->id,
 	                        .name = call->name,
-	                        .custom = call->custom});
+	                        .custom = call->custom,
+	                        .made = made});
 	if (call->held != NULL)
 		give_arguments(way, call, buf_text(call->held));
 }

@@ -7,7 +7,6 @@
 struct span
 chat_id_make(struct arena *arena, struct span answer, size_t position, struct span name)
 {
-	unsigned char digest[DIGEST_BYTES];
 	char number[24], *out;
 	struct buf *text = arena_buf(arena, answer.n + name.n + sizeof number + 8);
 	struct span head = SPAN("call_");
@@ -15,11 +14,8 @@ chat_id_make(struct arena *arena, struct span answer, size_t position, struct sp
 	buf_span(text, answer);
 	buf_print(text, "\n%zu\n", position);
 	buf_span(text, name);
-	digest_sha256(buf_text(text), digest);
 	out = arena_alloc(arena, head.n + HEX + 1);
 	memcpy(out, head.p, head.n);
-	for (size_t i = 0; i < HEX; i++)
-		out[head.n + i] =
-		    "0123456789abcdef"[i % 2 == 0 ? digest[i / 2] >> 4 : digest[i / 2] & 15];
+	digest_hex(buf_text(text), HEX, out + head.n);
 	return (struct span){out, head.n + HEX};
 }

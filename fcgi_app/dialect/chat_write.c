@@ -192,8 +192,7 @@ static void
 write_user(struct chat_writer *w)
 {
 	static const struct names names = {{"user", "metadata.user_id", "user"}};
-	unsigned char digest[DIGEST_BYTES];
-	char hex[2 * DIGEST_BYTES + 1];
+	char hex[2 * DIGEST_BYTES];
 
 	if (w->form->user.n == 0)
 		return;
@@ -205,12 +204,8 @@ write_user(struct chat_writer *w)
 		emit_text(&w->e, w->host->user, w->form->user);
 		return;
 	}
-	digest_sha256(w->form->user, digest);
-	for (size_t i = 0; i < DIGEST_BYTES; i++) {
-		hex[2 * i] = "0123456789abcdef"[digest[i] >> 4];
-		hex[2 * i + 1] = "0123456789abcdef"[digest[i] & 15];
-	}
-	emit_text(&w->e, w->host->user, (struct span){hex, sizeof hex - 1});
+	digest_hex(w->form->user, sizeof hex, hex);
+	emit_text(&w->e, w->host->user, (struct span){hex, sizeof hex});
 }
 
 static void

@@ -36,3 +36,11 @@ const struct flow_wire flow_wires[FORM_CLIENT_WIRES] = {
             .answer = flow_answer_run,
         },
 };
+
+struct form *
+flow_read(struct arena *arena, enum form_wire wire, struct span body, struct why *why)
+{
+	struct form *form = arena_alloc(arena, sizeof *form);
+
+	return flow_wires[wire].read(arena, body, form, why) == ERR_OK ? form : NULL;
+}

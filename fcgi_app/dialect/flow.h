@@ -27,7 +27,7 @@ enum flow_kind {
 	FLOW_THOUGHT, /* text: a piece of reasoning */
 	FLOW_SEAL, /* text: what the maker of the reasoning before it wants back; ends that thought */
 	FLOW_REDACTED,  /* text: a thought without words, sealed */
-	FLOW_CALL,      /* call, id, name, custom */
+	FLOW_CALL,      /* call, id, name, custom, made: the reader made the id */
 	FLOW_ARGUMENTS, /* call, text: a piece */
 	FLOW_CALL_END,  /* call */
 	FLOW_CITATION,  /* text: raw JSON of {"url","title","start_index","end_index"} */
@@ -50,7 +50,7 @@ struct flow {
 	enum flow_kind kind;
 	size_t call;
 	struct span text, id, name, model, namespace, item_id;
-	bool custom;
+	bool custom, made;
 	enum flow_finish finish;
 	struct span stop;
 	const struct dialect_usage *usage;
@@ -126,5 +126,9 @@ struct flow_wire {
 	flow_answer_fn *answer;
 };
 extern const struct flow_wire flow_wires[FORM_CLIENT_WIRES];
+
+/* A client's body as a form in the arena; NULL: it cannot be read, and `why` says so. */
+struct form *flow_read(
+    struct arena *arena, enum form_wire wire, struct span body, struct why *why) MUST_CHECK;
 
 #endif

@@ -47,6 +47,22 @@ form_add_turn(struct arena *arena, struct form *form, enum form_role role, size_
 	return turn;
 }
 
+bool
+form_is_system(const struct form_turn *turn)
+{
+	return turn->role == FORM_SYSTEM || turn->role == FORM_DEVELOPER;
+}
+
+size_t
+form_leading(const struct form *form)
+{
+	size_t n = 0;
+
+	while (n < form->nturns && form_is_system(&form->turns[n]))
+		n++;
+	return n;
+}
+
 struct form_tool *
 form_add_tool(struct arena *arena, struct form *form, enum form_tool_kind kind)
 {
@@ -63,6 +79,19 @@ form_add_extra(struct arena *arena, struct form *form, struct span name, struct 
 {
 	form->extras = grow(arena, form->extras, form->nextras, sizeof *form->extras);
 	form->extras[form->nextras++] = (struct form_extra){name, raw};
+}
+
+size_t
+form_items(const struct form_turn *turns, size_t n)
+{
+	size_t items = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		items += turns[i].nparts > 0 ? turns[i].nparts : 1;
+		for (size_t k = 0; k < turns[i].nparts; k++)
+			items += turns[i].parts[k].result.nparts;
+	}
+	return items;
 }
 
 void
@@ -96,16 +125,6 @@ is_plain(char c)
 	return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-static void
-hex_of(struct span text, char *out, size_t n)
-{
-	unsigned char digest[DIGEST_BYTES];
-
-	digest_sha256(text, digest);
-	for (size_t i = 0; i < n; i++)
-		out[i] = "0123456789abcdef"[i % 2 == 0 ? digest[i / 2] >> 4 : digest[i / 2] & 15];
-}
-
 /* At most `keep` bytes of `shown`, '_', and as much of a hash of the whole. */
 static struct span
 shorten(struct arena *arena, struct span shown, size_t keep, struct span whole, size_t hash)
@@ -116,7 +135,7 @@ shorten(struct arena *arena, struct span shown, size_t keep, struct span whole, 
 	if (n > 0)
 		memcpy(out, shown.p, n);
 	out[n] = '_';
-	hex_of(whole, out + n + 1, hash);
+	digest_hex(whole, hash, out + n + 1);
 	return (struct span){out, n + 1 + hash};
 }
 

@@ -25,6 +25,12 @@
 #include "base/arena.h"
 #include "base/scan.h"
 
+/*
+ * Messages, parts of them, tools, parameters: each takes far more memory than the few bytes that it may be written in.
+ * Who reads a body looks first. (Anthropic takes 100,000 messages.)
+ */
+#define FORM_ITEMS_MAX 65536
+
 #define FORM_AT_KEPT \
 	(SIZE_MAX - 1) /* `at` of turns that the gateway keeps: in no list of the client */
 
@@ -76,6 +82,7 @@ struct form_call {
 	struct span
 	    arguments; /* JSON text as it stands, an object; "{}" for none; custom: plain text */
 	bool custom;   /* free text instead of JSON */
+	bool made;     /* the id is: its host gave none that tells it apart */
 	struct span item_id; /* of responses: "fc_..." */
 	struct span namespace;
 };
@@ -233,6 +240,9 @@ form_write_fn form_write_chat, form_write_messages, form_write_responses;
  */
 enum err form_check(struct form *form, struct why *why) MUST_CHECK;
 
+/* How many they are of these turns: parts, those of results too, and at least one a turn. */
+size_t form_items(const struct form_turn *turns, size_t n);
+
 /* "image/JPG; charset=x" is "image/jpeg". */
 struct span form_media_type(struct arena *arena, struct span type);
 /* Ids that a target takes: formats.md E.0. The same id gives the same answer, always. */
@@ -257,6 +267,10 @@ struct span form_place(const struct form *form, const struct form_part *part, en
     char *dst, size_t cap);
 /* The client's list: "messages", "input". */
 const char *form_place_list(const struct form *form);
+
+/* Is it a text of the system's or the developer's? How many of these lead. */
+bool form_is_system(const struct form_turn *turn);
+size_t form_leading(const struct form *form);
 
 /* For readers: lists that grow in the arena. A part stands where its turn does, and in no list. */
 struct form_part *form_add_part(struct arena *arena, struct form_turn *turn, enum form_kind kind);

@@ -92,7 +92,8 @@ begin_call(struct gather *g, const struct flow *step)
 	    .name = keep(g, step->name),
 	    .namespace = keep(g, step->namespace),
 	    .item_id = keep(g, step->item_id),
-	    .custom = step->custom};
+	    .custom = step->custom,
+	    .made = step->made};
 	g->last.text = NULL;
 	if (g->ncalls == g->cap) {
 		size_t cap = g->cap == 0 ? 4 : g->cap * 2;

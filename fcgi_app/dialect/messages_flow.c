@@ -164,16 +164,12 @@ messages_flow_end(struct flow_reader *r, struct messages_block *b, bool told)
 static struct span
 make_id(struct flow_reader *r, struct span name)
 {
-	unsigned char digest[DIGEST_BYTES];
 	char *number = arena_print(r->scratch, ":%zu:", r->ncalls);
 	char *id = arena_z(r->scratch, SPAN("toolu_........................"));
 	char *whole = arena_join(
 	    r->scratch, (const struct span[]){buf_text(r->id), text_span(number), name}, 3);
 
-	digest_sha256(text_span(whole), digest);
-	for (size_t i = 0; i < 24; i++)
-		id[6 + i] =
-		    "0123456789abcdef"[i % 2 == 0 ? digest[i / 2] >> 4 : digest[i / 2] & 15];
+	digest_hex(text_span(whole), 24, id + 6);
 	return text_span(id);
 }
 

@@ -1,7 +1,5 @@
 #include "dialect/picture.h"
 
-#include <string.h>
-
 #define SEGMENTS_MAX 1000 /* of a JPEG before its frame */
 #define EDGE_MAX 1568
 #define AREA_TOKEN 750

@@ -50,6 +50,18 @@ dialect_value(const struct dialect_request *request, struct span path)
 	return NULL;
 }
 
+int64_t
+dialect_answer_limit(const struct dialect_request *request)
+{
+	int64_t most;
+
+	if (scan_i64(&request->max_completion_tokens, 0, INT32_MAX, &most) ||
+	    scan_i64(&request->max_tokens, 0, INT32_MAX, &most) ||
+	    scan_i64(&request->max_output_tokens, 0, INT32_MAX, &most))
+		return most;
+	return -1;
+}
+
 static enum err
 scan_fields(struct span body, struct dialect_request *r, struct why *why)
 {

@@ -42,6 +42,9 @@ enum err dialect_read(const struct dialect *dialect, struct span body,
 /* The value at a dotted path; NULL if it is none that dialect_read() looks for. */
 const struct scan_value *dialect_value(const struct dialect_request *request, struct span path);
 
+/* Tokens that the answer may have, as the client says; -1 = it does not. */
+int64_t dialect_answer_limit(const struct dialect_request *request);
+
 /* For the check() functions. Of the model: a non-empty string without control characters. */
 enum err dialect_check_model(const struct dialect_request *request, struct why *why) MUST_CHECK;
 /* The messages: an array of objects, at least one. */

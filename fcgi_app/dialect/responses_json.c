@@ -61,15 +61,11 @@ struct span
 responses_id(struct arena *arena, const char *prefix, struct span seed, size_t n)
 {
 	const char *text = arena_print(arena, "%.*s/%s%zu", (int)seed.n, seed.p, prefix, n);
-	unsigned char digest[DIGEST_BYTES];
 	size_t head = strlen(prefix);
 	char *id = arena_alloc(arena, head + ID_HEX + 1);
 
-	digest_sha256(text_span(text), digest);
 	memcpy(id, prefix, head);
-	for (size_t i = 0; i < ID_HEX; i++)
-		id[head + i] =
-		    "0123456789abcdef"[i % 2 == 0 ? digest[i / 2] >> 4 : digest[i / 2] & 15];
+	digest_hex(text_span(text), ID_HEX, id + head);
 	return (struct span){id, head + ID_HEX};
 }
 

@@ -200,16 +200,6 @@ emit_reason(struct emit *e, const struct responses_object *o)
 	}
 }
 
-/* A text, or null. */
-static void
-emit_optional(struct emit *e, const char *key, struct span text)
-{
-	if (text.n > 0)
-		emit_text(e, key, text);
-	else
-		emit_null(e, key);
-}
-
 static void
 emit_extra(struct emit *e, const struct form *form, const char *name, struct span missing)
 {
@@ -235,7 +225,7 @@ emit_echo(struct emit *e, const struct responses_object *o, const struct form *f
 {
 	struct responses_out out = {.e = *e, .arena = o->job->arena, .form = form};
 
-	emit_optional(&out.e, "instructions", responses_instructions(o->job->arena, form));
+	emit_some(&out.e, "instructions", responses_instructions(o->job->arena, form));
 	if (form->max_output < 0)
 		emit_null(&out.e, "max_output_tokens");
 	else
@@ -252,8 +242,8 @@ emit_echo(struct emit *e, const struct responses_object *o, const struct form *f
 	emit_extra(&out.e, form, "metadata", SPAN("{}"));
 	emit_text(&out.e, "service_tier",
 	    form->service_tier.n > 0 ? form->service_tier : SPAN("default"));
-	emit_optional(&out.e, "user", form->user);
-	emit_optional(&out.e, "prompt_cache_key", form->prompt_cache_key);
+	emit_some(&out.e, "user", form->user);
+	emit_some(&out.e, "prompt_cache_key", form->prompt_cache_key);
 	*e = out.e;
 }
 
@@ -272,7 +262,7 @@ responses_emit_object(struct emit *e, const char *key, const struct responses_ob
 	emit_reason(e, o);
 	emit_text(e, "model", job->model);
 	emit_raw(e, "output", o->output.n > 0 ? o->output : SPAN("[]"));
-	emit_optional(e, "previous_response_id", job->previous_id);
+	emit_some(e, "previous_response_id", job->previous_id);
 	emit_bool(e, "store", job->store);
 	if (job->form != NULL)
 		emit_echo(e, o, job->form);

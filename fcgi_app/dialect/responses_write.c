@@ -141,15 +141,12 @@ emit_numbers(struct responses_out *o)
 static struct span
 short_key(struct responses_out *o, struct span key)
 {
-	unsigned char digest[DIGEST_BYTES];
 	char *out;
 
 	if (key.n <= KEY_MAX_BYTES)
 		return key;
-	digest_sha256(key, digest);
 	out = arena_alloc(o->arena, KEY_MAX_BYTES);
-	for (size_t i = 0; i < KEY_MAX_BYTES; i++)
-		out[i] = "0123456789abcdef"[i % 2 == 0 ? digest[i / 2] >> 4 : digest[i / 2] & 15];
+	digest_hex(key, KEY_MAX_BYTES, out);
 	return (struct span){out, KEY_MAX_BYTES};
 }
 

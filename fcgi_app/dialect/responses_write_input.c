@@ -2,8 +2,6 @@
 
 #include "dialect/seal.h"
 
-#include <stdio.h>
-
 #define ERROR_PREFIX "Error: "
 #define LOOK_MAX 256
 

@@ -10,23 +10,13 @@
 static const char letters[FORM_WIRE__MAX] = {
     [FORM_CHAT] = 'c', [FORM_MESSAGES] = 'm', [FORM_RESPONSES] = 'r'};
 
-static void
-owner_of(struct span channel, char out[OWNER_HEX])
-{
-	unsigned char digest[DIGEST_BYTES];
-
-	digest_sha256(channel, digest);
-	for (size_t i = 0; i < OWNER_HEX; i++)
-		out[i] = "0123456789abcdef"[i % 2 == 0 ? digest[i / 2] >> 4 : digest[i / 2] & 15];
-}
-
 struct span
 seal_make(struct arena *arena, enum form_wire wire, struct span channel, struct span payload)
 {
 	char head[] = MARK "?.............";
 
 	head[4] = letters[wire];
-	owner_of(channel, head + 6);
+	digest_hex(channel, OWNER_HEX, head + 6);
 	return text_span(arena_join(
 	    arena, (const struct span[]){{head, sizeof head - 1}, SPAN("."), payload}, 3));
 }
@@ -57,7 +47,7 @@ seal_fits(struct span text, enum form_wire wire, struct span channel, struct spa
 
 	if (!seal.marked || seal.wire != wire)
 		return false;
-	owner_of(channel, owner);
+	digest_hex(channel, OWNER_HEX, owner);
 	if (memcmp(text.p + 6, owner, OWNER_HEX) != 0)
 		return false;
 	*payload_out = seal.payload;

@@ -15,6 +15,7 @@
 #define PICTURE 1000 /* of unknown size */
 #define PAGE 2000
 #define PAGE_BYTES 50000 /* of base64: a guess, as the pages are not looked for */
+#define MEMO_FROM 16384  /* bytes of a text, from which on a memo is worth its memory */
 #define SOUND_BYTES 2000 /* of base64 a token, at 128 kbit/s */
 
 struct tokens {
@@ -49,6 +50,7 @@ tokens_close(struct tokens **tokens)
 		return;
 	vocab_close(&(*tokens)->vocab);
 	split_free(&(*tokens)->split);
+	free((*tokens)->room.memo);
 	free(*tokens);
 	*tokens = NULL;
 }
@@ -59,6 +61,12 @@ tokens_are_whole(const struct tokens *tokens)
 	return vocab_whole(&tokens->vocab);
 }
 
+bool
+tokens_are_lost(const struct tokens *tokens)
+{
+	return vocab_is_lost(&tokens->vocab);
+}
+
 static int64_t
 count_valid(struct tokens *tokens, enum vocab_encoding encoding, struct span text)
 {
@@ -66,6 +74,8 @@ count_valid(struct tokens *tokens, enum vocab_encoding encoding, struct span tex
 	struct span piece;
 	int64_t n = 0;
 
+	if (tokens->room.memo == NULL && text.n >= MEMO_FROM)
+		tokens->room.memo = calloc(1, sizeof *tokens->room.memo); /* or none */
 	split_begin(tokens->split, encoding, text);
 	while (split_next(tokens->split, &piece))
 		n += (int64_t)bpe_count(table, piece, &tokens->room, NULL);
@@ -120,8 +130,8 @@ tokens_model(struct tokens *tokens, struct span model)
 	    .picture = picture_price(estimate_bare(model)),
 	};
 
-	out.coded =
-	    tokens != NULL && (out.by.table == ESTIMATE_O200K || out.by.table == ESTIMATE_CL100K);
+	out.coded = tokens != NULL && !tokens_are_lost(tokens) &&
+	            (out.by.table == ESTIMATE_O200K || out.by.table == ESTIMATE_CL100K);
 	out.exact = out.coded && out.by.openai;
 	return out;
 }
@@ -132,8 +142,11 @@ tokens_hundredths(const struct tokens_model *model, struct span text)
 	enum vocab_encoding encoding =
 	    model->by.table == ESTIMATE_CL100K ? VOCAB_CL100K : VOCAB_O200K;
 
-	return model->coded ? 100 * tokens_exact(model->tokens, encoding, text)
-	                    : estimate_text(model->by.table, text);
+	int64_t n = model->coded ? tokens_exact(model->tokens, encoding, text) : 0;
+
+	return model->coded && !tokens_are_lost(model->tokens)
+	           ? 100 * n
+	           : estimate_text(model->by.table, text);
 }
 
 struct count {
@@ -210,7 +223,7 @@ add_part(struct count *c, const struct form_part *part)
 static int64_t
 total(const struct count *c)
 {
-	return c->tokens + (c->text * c->model->by.percent + 9999) / 10000;
+	return c->tokens + (c->text * c->model->by.percent + 5000) / 10000;
 }
 
 int64_t
@@ -270,7 +283,8 @@ is_text(const struct form_turn *turn)
 bool
 tokens_are_exact(const struct tokens_model *model, const struct form *form)
 {
-	if (!model->exact || form->ntools > 0 || form->schema.n > 0)
+	if (!model->exact || tokens_are_lost(model->tokens) || form->ntools > 0 ||
+	    form->schema.n > 0)
 		return false;
 	for (size_t i = 0; i < form->nturns; i++)
 		if (!is_text(&form->turns[i]))

@@ -3,13 +3,11 @@
 #include "dialect/trim_cut.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #define NOWHERE SIZE_MAX
 
 struct plan {
 	const struct form *form;
-	const struct tokens_model *model;
 	const struct trim_policy *policy;
 	size_t n;        /* turns */
 	size_t lead;     /* so many stand before all rounds */
@@ -21,22 +19,6 @@ struct plan {
 	size_t dropped;
 	int64_t total;
 };
-
-static bool
-is_leading(const struct form_turn *turn)
-{
-	return turn->role == FORM_SYSTEM || turn->role == FORM_DEVELOPER;
-}
-
-static size_t
-leading(const struct form *form)
-{
-	size_t n = 0;
-
-	while (n < form->nturns && is_leading(&form->turns[n]))
-		n++;
-	return n;
-}
 
 static size_t
 newest_user(const struct form *form)
@@ -50,7 +32,7 @@ newest_user(const struct form *form)
 int64_t
 trim_least(const struct form *form, const struct tokens_model *model)
 {
-	size_t lead = leading(form), user = newest_user(form);
+	size_t lead = form_leading(form), user = newest_user(form);
 	int64_t n = tokens_frame(model, form);
 
 	for (size_t i = 0; i < lead; i++)
@@ -60,25 +42,28 @@ trim_least(const struct form *form, const struct tokens_model *model)
 	return n;
 }
 
-/* What a user says to results that nobody has answered yet belongs to their round. */
-static void
-find_rounds(struct plan *plan)
+void
+trim_rounds(const struct form *form, bool *begins)
 {
 	bool open = false;
 
+	for (size_t i = 0; i < form->nturns; i++) {
+		begins[i] = form->turns[i].role == FORM_USER && !open;
+		if (form->turns[i].role == FORM_ASSISTANT)
+			open = false;
+		else if (form->turns[i].role == FORM_TOOL)
+			open = true;
+	}
+}
+
+static void
+find_rounds(struct plan *plan)
+{
+	trim_rounds(plan->form, plan->begins);
 	plan->newest = plan->lead;
 	for (size_t i = plan->lead; i < plan->n; i++)
-		switch (plan->form->turns[i].role) {
-		case FORM_ASSISTANT: open = false; break;
-		case FORM_TOOL: open = true; break;
-		case FORM_USER:
-			plan->begins[i] = !open;
-			if (!open)
-				plan->newest = i;
-			break;
-		case FORM_SYSTEM:
-		case FORM_DEVELOPER: break;
-		}
+		if (plan->begins[i])
+			plan->newest = i;
 }
 
 static bool
@@ -196,34 +181,29 @@ static void
 begin(struct plan *plan, struct arena *arena)
 {
 	plan->n = plan->form->nturns;
-	plan->lead = leading(plan->form);
+	plan->lead = form_leading(plan->form);
 	plan->user = newest_user(plan->form);
 	plan->tokens = arena_alloc(arena, (plan->n + 1) * sizeof *plan->tokens);
 	plan->begins = arena_alloc(arena, plan->n + 1);
 	plan->gone = arena_alloc(arena, plan->n + 1);
-	plan->total = tokens_frame(plan->model, plan->form);
+	plan->total = tokens_frame(plan->policy->model, plan->form);
 	for (size_t i = 0; i < plan->n; i++) {
-		plan->tokens[i] = tokens_turn(plan->model, &plan->form->turns[i]);
+		plan->tokens[i] = tokens_turn(plan->policy->model, &plan->form->turns[i]);
 		plan->total += plan->tokens[i];
 	}
 	find_rounds(plan);
 }
 
-/* The turns that stay, and where it is wanted those that go. Afterwards plan->tokens are those of what stays. */
+/* The turns that stay. Afterwards plan->tokens are theirs. */
 static void
 divide(struct plan *plan, struct arena *arena, struct trim *trim)
 {
 	size_t kept = 0;
 
 	trim->form.turns = arena_alloc(arena, (plan->n + 1) * sizeof *trim->form.turns);
-	if (plan->policy->way == TRIM_SUMMARY)
-		trim->gone = arena_alloc(arena, (plan->n + 1) * sizeof *trim->gone);
 	for (size_t i = 0; i < plan->n; i++) {
-		if (plan->gone[i]) {
-			if (trim->gone != NULL)
-				trim->gone[trim->ngone++] = plan->form->turns[i];
+		if (plan->gone[i])
 			continue;
-		}
 		plan->tokens[kept] = plan->tokens[i];
 		trim->form.turns[kept++] = plan->form->turns[i];
 	}
@@ -237,7 +217,7 @@ shorten(struct plan *plan, struct arena *arena, struct trim *trim, struct why *w
 	bool *fixed = arena_alloc(arena, trim->form.nturns + 1);
 	struct trim_cut cut = {
 	    .arena = arena,
-	    .model = plan->model,
+	    .model = plan->policy->model,
 	    .turns = trim->form.turns,
 	    .tokens = plan->tokens,
 	    .fixed = fixed,
@@ -263,14 +243,14 @@ shorten(struct plan *plan, struct arena *arena, struct trim *trim, struct why *w
 }
 
 enum err
-trim_form(struct arena *arena, const struct form *form, const struct tokens_model *model,
-    const struct trim_policy *policy, struct trim *trim_out, struct why *why)
+trim_form(struct arena *arena, const struct form *form, const struct trim_policy *policy,
+    struct trim *trim_out, struct why *why)
 {
-	struct plan plan = {.form = form, .model = model, .policy = policy};
+	struct plan plan = {.form = form, .policy = policy};
 	enum err err = ERR_OK;
 
 	begin(&plan, arena);
-	*trim_out = (struct trim){.form = *form, .before = plan.total, .note_at = plan.lead};
+	*trim_out = (struct trim){.form = *form, .before = plan.total};
 	choose(&plan);
 	if (plan.dropped > 0 || !is_fitting(&plan))
 		divide(&plan, arena, trim_out);

@@ -1,6 +1,7 @@
 #include "dialect/trim_cut.h"
 
-#include <stdio.h>
+#include "dialect/trim.h"
+
 #include <stdlib.h>
 #include <string.h>
 

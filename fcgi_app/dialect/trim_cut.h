@@ -10,7 +10,7 @@
 #ifndef DIALECT_TRIM_CUT_H
 #define DIALECT_TRIM_CUT_H
 
-#include "dialect/trim.h"
+#include "dialect/tokens.h"
 
 struct trim_cut {
 	struct arena *arena;

@@ -1,5 +1,7 @@
 #include "dialect/vocab.h"
 
+#include "base/guard.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -29,8 +31,8 @@ mix(uint64_t a, uint64_t b)
 }
 
 /* Two overlapping reads hold all of up to 16 bytes. */
-static uint64_t
-hash_of(const char *p, size_t n)
+uint64_t
+vocab_hash(const char *p, size_t n)
 {
 	const unsigned char *u = (const unsigned char *)p;
 	uint64_t h = n;
@@ -46,24 +48,12 @@ hash_of(const char *p, size_t n)
 	return h;
 }
 
-static unsigned char
-tag_of(uint64_t hash)
+unsigned char
+vocab_tag(uint64_t hash)
 {
 	unsigned char tag = (unsigned char)(hash >> 56);
 
 	return tag == 0 ? 1 : tag;
-}
-
-unsigned char
-vocab_tag(uint64_t hash)
-{
-	return tag_of(hash);
-}
-
-uint64_t
-vocab_hash(const char *p, size_t n)
-{
-	return hash_of(p, n);
 }
 
 /* memcmp() with a length that is not known costs more than the search. */
@@ -98,9 +88,9 @@ vocab_sum(const void *bytes, size_t n)
 uint32_t
 vocab_rank(const struct vocab_table *t, const char *p, size_t n)
 {
-	uint64_t hash = hash_of(p, n);
+	uint64_t hash = vocab_hash(p, n);
 	uint32_t at = (uint32_t)hash & t->mask;
-	unsigned char tag = tag_of(hash);
+	unsigned char tag = vocab_tag(hash);
 
 	for (uint32_t i = 0; i < t->probes; i++, at = (at + 1) & t->mask) {
 		const struct vocab_slot *s = &t->slots[at];
@@ -191,10 +181,10 @@ vocab_whole(const struct vocab *vocab)
 	struct vocab_header h;
 
 	memcpy(&h, vocab->file.p, sizeof h);
-	return h.sum == vocab_sum(vocab->file.p + sizeof h, vocab->file.n - sizeof h);
+	return h.sum == vocab_sum(vocab->file.p + sizeof h, vocab->file.n - sizeof h) &&
+	       !vocab_is_lost(vocab);
 }
 
-/* What the file holds, or NULL. */
 static enum err
 map(int fd, struct span *file_out, struct why *why)
 {
@@ -216,12 +206,14 @@ map(int fd, struct span *file_out, struct why *why)
 		return ERR_IO;
 	}
 	*file_out = (struct span){p, (size_t)st.st_size};
+	guard_add(*file_out);
 	return ERR_OK;
 }
 
 static void
 unmap(struct span file)
 {
+	guard_remove(file);
 	munmap((void *)(uintptr_t)file.p, file.n);
 }
 
@@ -246,6 +238,12 @@ vocab_open(const char *path, struct vocab *vocab_out, struct why *why)
 	if (err != ERR_OK)
 		err_prefix(why, "%s", path);
 	return err;
+}
+
+bool
+vocab_is_lost(const struct vocab *vocab)
+{
+	return guard_is_lost(vocab->file);
 }
 
 void

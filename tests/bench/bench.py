@@ -15,6 +15,7 @@ import cold
 import fleet
 import measure
 import setups
+import tokens
 from measure import median
 
 LEVELS = (1, 16, 64)
@@ -25,7 +26,7 @@ LIMIT_S = 600
 DISTURBED = 0.25  # processors used by other programs, above which a run is repeated
 RATIOS = (('d', 'c', '>= 0.80 at 16 and 64'), ('d', 'e', '>= 6'), ('d', 'b', ''),
           ('c', 'b', ''), ('c', 'e', ''))
-PHASES = ('plain', 'streams', 'memory', 'counts', 'setups', 'cold', 'burst')
+PHASES = ('plain', 'streams', 'memory', 'counts', 'setups', 'cold', 'burst', 'tokens')
 
 
 class Report:
@@ -296,7 +297,8 @@ def main():
         with fleet.run_folder(b, args.keep):
             for phase in args.phases:
                 {'plain': plain, 'streams': streams, 'memory': memory, 'counts': counts,
-                 'setups': setups.run, 'cold': cold.run, 'burst': cold.burst}[phase](b, args, report)
+                 'setups': setups.run, 'cold': cold.run, 'burst': cold.burst,
+                 'tokens': tokens.run}[phase](b, args, report)
     except (fleet.Missing, TimeoutError) as e:
         report.failure(e)
     report.line(f'\n{time.monotonic() - started:.0f} s')

@@ -7,6 +7,7 @@
  * /tmp, where it waits for the disk.
  */
 #include "base/clock.h"
+#include "bench/measure.h"
 #include "context_join.h"
 #include "lib/conf_text.h"
 #include "store/book.h"
@@ -24,37 +25,14 @@ struct bench {
 	char dir[128];
 	struct serve s;
 	uint8_t key[TALK_KEY_BYTES];
+	uint32_t turns; /* that are kept */
 };
-
-static double
-micros(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int
-by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double
-median(double *values, size_t n)
-{
-	qsort(values, n, sizeof *values, by_size);
-	return values[n / 2];
-}
 
 static void
 append(struct bench *b, size_t nturns)
 {
 	static char text[TEXT_BYTES + 1];
-	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall()};
+	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), b->turns};
 	struct form_turn *turns = arena_alloc(b->s.arena, nturns * sizeof *turns);
 	struct form_part part = {.kind = FORM_TEXT, .text = {text, TEXT_BYTES}};
 	struct why why = {""};
@@ -65,13 +43,14 @@ append(struct bench *b, size_t nturns)
 		    i % 2 == 0 ? FORM_USER : FORM_ASSISTANT, 0, {"", 0}, &part, 1};
 	if (context_store_append(&at, turns, nturns, TALK_APPEND, &why) != STORE_OK)
 		die("append: %s", why.text);
+	b->turns += (uint32_t)nturns;
 	arena_reset(b->s.arena);
 }
 
 static size_t
 get(struct bench *b)
 {
-	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall()};
+	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), b->turns};
 	struct context_turns turns;
 	struct why why = {""};
 
@@ -97,12 +76,12 @@ appending(struct bench *b, clockid_t clock)
 	double us[TIMES];
 
 	for (unsigned i = 0; i < TIMES; i++) {
-		double begun = micros(clock);
+		double begun = measure_us(clock);
 
 		append(b, 2);
-		us[i] = micros(clock) - begun;
+		us[i] = measure_us(clock) - begun;
 	}
-	return median(us, TIMES);
+	return measure_median(us, TIMES);
 }
 
 static double
@@ -111,13 +90,13 @@ reading(struct bench *b, size_t nturns)
 	double us[TIMES];
 
 	for (unsigned i = 0; i < TIMES; i++) {
-		double begun = micros(CLOCK_PROCESS_CPUTIME_ID);
+		double begun = measure_us(CLOCK_PROCESS_CPUTIME_ID);
 
 		if (get(b) != nturns)
 			die("not %zu turns", nturns);
-		us[i] = micros(CLOCK_PROCESS_CPUTIME_ID) - begun;
+		us[i] = measure_us(CLOCK_PROCESS_CPUTIME_ID) - begun;
 	}
-	return median(us, TIMES);
+	return measure_median(us, TIMES);
 }
 
 /* A chat request that goes on with it; microseconds from the stored turns to the body. */
@@ -126,7 +105,7 @@ say(struct bench *b, enum provider_wire wire)
 {
 	static const char body[] =
 	    "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"and now?\"}]}";
-	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall()};
+	struct context_store at = {&b->s, SPAN("c"), b->key, clock_wall(), b->turns};
 	struct conf_channel channel = b->s.conf->channels[0];
 	struct convert_target target = {.channel = &channel, .model = SPAN("m")};
 	struct serve_job j = {
@@ -139,13 +118,13 @@ say(struct bench *b, enum provider_wire wire)
 	    context_store_get(&at, b->s.arena, &j.context.had, &why) != STORE_OK)
 		die("say: %s", why.text);
 	convert_begin(&j.convert, b->s.arena, &j.rq, 0);
-	begun = micros(CLOCK_PROCESS_CPUTIME_ID);
+	begun = measure_us(CLOCK_PROCESS_CPUTIME_ID);
 	if (context_join(&j, &why) != ERR_OK)
 		die("join: %s", why.text);
 	j.convert.say = &j.context.whole;
 	if (convert_aim(&j.convert, &target, &why) != ERR_OK)
 		die("aim: %s", why.text);
-	begun = micros(CLOCK_PROCESS_CPUTIME_ID) - begun;
+	begun = measure_us(CLOCK_PROCESS_CPUTIME_ID) - begun;
 	arena_reset(b->s.arena);
 	return begun;
 }
@@ -157,7 +136,7 @@ saying(struct bench *b, enum provider_wire wire)
 
 	for (unsigned i = 0; i < TIMES; i++)
 		us[i] = say(b, wire);
-	return median(us, TIMES);
+	return measure_median(us, TIMES);
 }
 
 static double
@@ -166,12 +145,12 @@ holding(struct bench *b)
 	double us[TIMES];
 
 	for (unsigned i = 0; i < TIMES; i++) {
-		double begun = micros(CLOCK_PROCESS_CPUTIME_ID);
+		double begun = measure_us(CLOCK_PROCESS_CPUTIME_ID);
 
 		hold(b);
-		us[i] = micros(CLOCK_PROCESS_CPUTIME_ID) - begun;
+		us[i] = measure_us(CLOCK_PROCESS_CPUTIME_ID) - begun;
 	}
-	return median(us, TIMES);
+	return measure_median(us, TIMES);
 }
 
 static bool

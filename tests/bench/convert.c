@@ -7,6 +7,7 @@
  * both sides passes through.
  */
 #include "base/secret.h"
+#include "bench/measure.h"
 #include "dialect/gather.h"
 #include "redact.h"
 
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define ROUNDS 5
 #define SHORT_EVENTS 20000
@@ -99,15 +99,6 @@ static const struct shape shapes[FORM_WIRE__MAX] = {
             .plain_after = "\",\"annotations\":[]}]}],\"usage\":" RS_USAGE "}",
         },
 };
-
-static double
-cpu_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
 
 /* As a model writes: words, an escape in each line. */
 static void
@@ -221,7 +212,7 @@ event(struct run *r, const struct sse_event *event)
 static double
 stream(struct run *r, struct span bytes)
 {
-	double begun = cpu_us();
+	double begun = measure_us(CLOCK_PROCESS_CPUTIME_ID);
 	struct sse_event one;
 	struct sse sse;
 
@@ -239,7 +230,7 @@ stream(struct run *r, struct span bytes)
 	sse_release(&sse);
 	if (!r->tap.ended || r->tap.invalid > 0 || r->given < bytes.n / 4)
 		die("%s to %s: no whole answer", names[r->host], names[r->client]);
-	return cpu_us() - begun;
+	return measure_us(CLOCK_PROCESS_CPUTIME_ID) - begun;
 }
 
 /* The least of several rounds: what else runs only adds. */
@@ -263,7 +254,7 @@ least(enum form_wire host, enum form_wire client, struct span bytes)
 static double
 plain(enum form_wire host, enum form_wire client, struct span body)
 {
-	double begun = cpu_us();
+	double begun = measure_us(CLOCK_PROCESS_CPUTIME_ID);
 
 	for (int i = 0; i < PLAINS; i++) {
 		struct run r;
@@ -281,7 +272,7 @@ plain(enum form_wire host, enum form_wire client, struct span body)
 		}
 		end(&r);
 	}
-	return (cpu_us() - begun) / PLAINS;
+	return (measure_us(CLOCK_PROCESS_CPUTIME_ID) - begun) / PLAINS;
 }
 
 /* What a stream of this many short events holds when it ends. */

@@ -6,6 +6,7 @@
  * without think time. Medians in microseconds; the store is in a directory of its own below TMPDIR, else /tmp.
  */
 #include "base/clock.h"
+#include "bench/measure.h"
 #include "lib/conf_text.h"
 #include "pick.h"
 #include "session.h"
@@ -41,30 +42,6 @@ struct shared {
 	unsigned pairs[MANY];
 	double longest_us[MANY];
 };
-
-static double
-micros(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int
-by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double
-median(double *values, size_t n)
-{
-	qsort(values, n, sizeof *values, by_size);
-	return values[n / 2];
-}
 
 static void
 attach(struct bench *b)
@@ -139,7 +116,7 @@ pair(struct bench *b, const uint8_t *key)
 	struct pick_reason reason;
 	struct pick_lease lease;
 	struct why why = {""};
-	double begun = micros();
+	double begun = measure_us(CLOCK_MONOTONIC);
 
 	if (pick_take(b->env, b->slot, &wish, clock_wall(), &lease, &reason, &why) != ERR_OK)
 		die("pick: %s", why.text);
@@ -147,7 +124,7 @@ pair(struct bench *b, const uint8_t *key)
 		die("nobody was picked: %d", (int)reason.result);
 	session.found = reason.session;
 	settle(b, &lease, key == NULL ? NULL : &session);
-	return micros() - begun;
+	return measure_us(CLOCK_MONOTONIC) - begun;
 }
 
 static enum store_rc
@@ -174,7 +151,7 @@ hot(struct bench *b, bool sessions)
 		memcpy(key, &(unsigned){i * 7 % SESSIONS}, sizeof(unsigned));
 		us[i] = pair(b, sessions ? key : NULL);
 	}
-	return median(us, PAIRS);
+	return measure_median(us, PAIRS);
 }
 
 static double
@@ -183,13 +160,13 @@ choosing(struct bench *b)
 	static double us[PAIRS];
 
 	for (unsigned i = 0; i < PAIRS; i++) {
-		double begun = micros();
+		double begun = measure_us(CLOCK_MONOTONIC);
 
 		if (env_view(b->env, look, b) != STORE_OK)
 			die("look: %s", env_error(b->env));
-		us[i] = micros() - begun;
+		us[i] = measure_us(CLOCK_MONOTONIC) - begun;
 	}
-	return median(us, PAIRS);
+	return measure_median(us, PAIRS);
 }
 
 /* The first pair of a process that has just opened the store. */
@@ -214,7 +191,7 @@ cold(struct bench *b, struct shared *shared)
 		if (waitpid(pid, &status, 0) != pid || status != 0)
 			die("a process failed");
 	}
-	return median(shared->first_us, COLD_STARTS);
+	return measure_median(shared->first_us, COLD_STARTS);
 }
 
 static int
@@ -229,7 +206,8 @@ one_of_many(struct bench *b, struct shared *shared, unsigned number)
 	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_SEQ_CST);
 	while (!shared->go)
 		usleep(1000);
-	for (end = micros() + MANY_MS * 1e3; micros() < end; shared->pairs[number]++) {
+	for (end = measure_us(CLOCK_MONOTONIC) + MANY_MS * 1e3; measure_us(CLOCK_MONOTONIC) < end;
+	     shared->pairs[number]++) {
 		double us;
 
 		memcpy(key, &(unsigned){shared->pairs[number] % SESSIONS}, sizeof(unsigned));

@@ -6,21 +6,13 @@
  */
 #include "dialect/trim.h"
 
+#include "bench/measure.h"
+
 #include <stdio.h>
-#include <time.h>
 
 #define ROUNDS 7
 #define ARENA_BYTES ((size_t)1 << 31)
 #define MESSAGE_BYTES 400
-
-static double
-cpu_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 static struct span
 text_of(struct arena *arena, size_t bytes)
@@ -80,22 +72,22 @@ measure(
 {
 	struct arena *arena = arena_new(ARENA_BYTES);
 	struct form form = history(arena, messages, tools, last);
-	struct trim_policy policy = {.way = TRIM_DYNAMIC};
+	struct trim_policy policy = {.model = model, .way = TRIM_DYNAMIC};
 	double best = 0, counting = 0;
 	struct trim trim = {.messages = 0};
 
 	for (int i = 0; i < ROUNDS; i++) {
 		struct arena *scratch = arena_new(ARENA_BYTES);
-		double begun = cpu_ms(), ms;
+		double begun = measure_us(CLOCK_PROCESS_CPUTIME_ID) / 1e3, ms;
 		struct why why;
 
 		policy.budget = tokens_form(model, &form) / 2;
-		ms = cpu_ms() - begun;
+		ms = measure_us(CLOCK_PROCESS_CPUTIME_ID) / 1e3 - begun;
 		counting = i == 0 || ms < counting ? ms : counting;
-		begun = cpu_ms();
-		if (trim_form(scratch, &form, model, &policy, &trim, &why) != ERR_OK)
+		begun = measure_us(CLOCK_PROCESS_CPUTIME_ID) / 1e3;
+		if (trim_form(scratch, &form, &policy, &trim, &why) != ERR_OK)
 			die("%s: %s", what, why.text);
-		ms = cpu_ms() - begun;
+		ms = measure_us(CLOCK_PROCESS_CPUTIME_ID) / 1e3 - begun;
 		best = i == 0 || ms < best ? ms : best;
 		arena_free(&scratch);
 	}

@@ -121,7 +121,7 @@ check(struct input *in, const struct form *form, const struct tokens_model *mode
 	for (size_t i = 1; i < is.nturns; i++)
 		must(is.turns[i - 1].at < is.turns[i].at);
 	must(form_check(&is, &why) == ERR_OK);
-	must(trim_form(in->arena, &is, model, policy, &again, &why) == ERR_OK);
+	must(trim_form(in->arena, &is, policy, &again, &why) == ERR_OK);
 	must(again.messages == 0);
 }
 
@@ -130,8 +130,9 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	struct input in = {.bytes = bytes, .n = n, .arena = arena_new((size_t)1 << 30)};
 	struct tokens_model model = tokens_model(NULL, SPAN("gpt-4o"));
-	struct trim_policy policy = {
-	    .way = (enum trim_way)(next(&in) % 3), .rounds = (int64_t)(next(&in) % 8)};
+	struct trim_policy policy = {.model = &model,
+	    .way = (enum trim_way)(next(&in) % 2),
+	    .rounds = (int64_t)(next(&in) % 8)};
 	struct why why = {""};
 	struct trim trim;
 	struct form form;
@@ -139,7 +140,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	policy.budget = next(&in);
 	policy.budget = policy.budget << 6 | (next(&in) & 63);
 	form = form_of(&in);
-	if (trim_form(in.arena, &form, &model, &policy, &trim, &why) == ERR_OK)
+	if (trim_form(in.arena, &form, &policy, &trim, &why) == ERR_OK)
 		check(&in, &form, &model, &policy, &trim);
 	else
 		must(why.text[0] != '\0' && policy.budget != 0);

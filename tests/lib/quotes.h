@@ -7,9 +7,9 @@
 #include "base/arena.h"
 
 static inline struct span
-quotes(struct arena *arena, const char *text)
+quotes(struct arena *into, const char *text)
 {
-	char *out = arena_z(arena, text_span(text));
+	char *out = arena_z(into, text_span(text));
 
 	for (char *p = out; *p != '\0'; p++)
 		if (*p == '\'')

@@ -97,6 +97,17 @@ def test_sessions_of_others_stay_when_a_target_goes(up, gate):
         assert now == was if was != "b" else now in "ac"
 
 
+def test_turns_of_the_responses_api_stay(up, gate):
+    g = gate(smart({}, {}, {}))
+    previous, models = {}, []
+    for _ in range(7):
+        body = {"model": "smart", "input": "Hi", **previous}
+        a = g.send(body, path="/v1/responses").finish()
+        previous = {"previous_response_id": a.json()["id"]}
+        models.append(a.header("X-Sluice-Model"))
+    assert len(set(models)) == 1
+
+
 def test_performance(up, gate):
     up.default(slow(0.08), K1)
     up.default(slow(0.001), B1)
@@ -152,7 +163,9 @@ def test_cost_first_counts_the_prompt(up, gate):
         smart({"cost": {"input": 1, "output": 9}}, {"cost": {"input": 9, "output": 1}}),
         routing={"default": "cost-first"},
     )
-    assert g.ask(model="smart", max_tokens=400).header("X-Sluice-Model") == "b"
+    # by tokens, not by bytes
+    blank = [{"role": "user", "content": "x" + " " * 20000 + "y"}]
+    assert g.ask(model="smart", max_tokens=400, messages=blank).header("X-Sluice-Model") == "b"
     a = g.ask(model="smart", max_tokens=400, messages=[{"role": "user", "content": WORDS}])
     assert a.header("X-Sluice-Model") == "a"
     assert g.ask(model="smart", max_tokens=1).header("X-Sluice-Model") == "a"
@@ -164,7 +177,12 @@ def test_cost_first_counts_the_prompt(up, gate):
 def test_the_next_target_is_chosen_by_the_fallback_strategy(up, gate):
     up.script(K1, error(500))
     g = gate(
-        smart({"tasks": []}, {"cost": {"input": 2, "output": 2}}, {"cost": {"input": 1, "output": 1}}, strategy="task"),
+        smart(
+            {"tasks": []},
+            {"cost": {"input": 2, "output": 2}},
+            {"cost": {"input": 1, "output": 1}},
+            strategy="task",
+        ),
         oa={"fallback": ["ob"]},
     )
     a = g.ask(model="smart")
@@ -199,6 +217,12 @@ def test_attempts_over_targets(up, gate, attempts, accounts, order):
     assert asked(up) == order and a.header("X-Sluice-Attempts") == str(len(order))
     assert (a.status, a.error["message"]) == (502, "oops")
     assert [r.json()["model"] for r in up.requests][-1] == (order[-1] if order[-1] != "d" else "a")
+
+
+def test_the_first_target_leaves_one_attempt(up, gate):
+    up.default(error(500))
+    g = gate(smart({}, {}, strategy="task"), 2, upstream={"max_attempts": 2})
+    assert g.ask(model="smart").status == 502 and asked(up) == "ab"
 
 
 def test_the_callers_fault_is_nobody_elses(up, gate):
@@ -244,7 +268,13 @@ REST = {"model_fail_after": 3, "model_cooldown": "400ms", "fallback": "task"}
 
 def test_a_target_rests_and_is_tried_once(up, gate):
     """Exactly one of many requests at once over 8 processes tries it; its success brings it back."""
-    g = gate(smart({}, {}, strategy="task"), oa={"pool": {"max_in_flight": 0}}, ob={"pool": {"max_in_flight": 0}}, workers=8, routing=REST)
+    g = gate(
+        smart({}, {}, strategy="task"),
+        oa={"pool": {"max_in_flight": 0}},
+        ob={"pool": {"max_in_flight": 0}},
+        workers=8,
+        routing=REST,
+    )
     rest_one(up, g)
     assert asked(up) == "ab" * 3
     seen = targets(g)
@@ -280,6 +310,8 @@ def test_the_only_target_rests(up, gate):
     a = g.ask(model="smart")
     assert (a.status, a.error["code"], up.count()) == (503, "model_resting", 3)
     assert 27 <= int(a.header("Retry-After")) <= 30
+    said = json.loads(g.ctl("explain", "--model", "smart", "--json").stdout)["refusal"]
+    assert said["code"] == "model_resting" and 25 <= said["retry_after_s"] <= 30
     assert g.ask(model="a").status == 200  # by its own name it is no target
 
 
@@ -289,6 +321,12 @@ def test_the_only_target_rests_and_has_a_fallback(up, gate):
     assert g.ask(model="smart").status == 200
     assert g.ask(model="smart").header("X-Sluice-Channel") == "ob"
     assert up.creds() == [K1, B1, B1]
+
+
+def test_channels_of_targets_are_told_apart_from_a_last_chance(gate):
+    g = gate(smart({}, {}))
+    text = g.ctl("explain", "--model", "smart").stdout
+    assert text.count("breaker closed: can serve\n") == 2 and "at the end" not in text
 
 
 def test_exhausted_and_open_targets_are_left_out(up, gate):
@@ -334,7 +372,12 @@ def test_a_full_target_is_no_reason_to_wait(up, gate):
 def test_mixed(up, gate):
     """The task's target; where it cannot be had, by the fallback strategy."""
     g = gate(
-        smart({"tasks": ["chat"]}, {"cost": {"input": 2, "output": 2}}, {"cost": {"input": 1, "output": 1}}, strategy="mixed")
+        smart(
+            {"tasks": ["chat"]},
+            {"cost": {"input": 2, "output": 2}},
+            {"cost": {"input": 1, "output": 1}},
+            strategy="mixed",
+        )
     )
     task = {"headers": [("X-Task-Type", "chat")]}
     assert g.ask(model="smart", **task).header("X-Sluice-Model") == "a"
@@ -397,10 +440,21 @@ def test_an_estimate_is_corrected(up, gate):
     usage = {"prompt_tokens": 6000, "completion_tokens": 1, "total_tokens": 6001}
     up.default(plain(chat_answer(usage=usage)), K1)
     g = gate(windows(3500, 50000))
-    seen = "".join(
-        g.ask(model="smart", messages=LONG).header("X-Sluice-Model") for _ in range(40)
-    )
+    seen = "".join(g.ask(model="smart", messages=LONG).header("X-Sluice-Model") for _ in range(40))
     assert seen.startswith("a") and seen.endswith("b"), seen
+
+
+def test_a_conversation_that_is_trimmed_stays_with_a_small_window(up, gate):
+    """X-Context: only what is always kept must fit; sent whole it would be too large."""
+    up.default(plain(chat_answer(usage=None)))
+    g = gate(windows(1000, 50000), context={"enabled": True})
+    head = [("X-Session-Id", "s"), ("X-Context", "append")]
+    for _ in range(6):
+        text = [{"role": "user", "content": "word " * 300}]
+        a = g.ask(model="smart", messages=text, headers=head)
+        assert a.header("X-Sluice-Model") == "a"
+    assert a.header("X-Sluice-Trimmed") is not None
+    assert g.ask(model="smart", messages=text * 20).header("X-Sluice-Model") == "b"
 
 
 # APIs ----------------------------------------------------------------------------------------------
@@ -409,10 +463,15 @@ def test_an_estimate_is_corrected(up, gate):
 def test_targets_of_several_apis(up, gate):
     """A request is converted for the target that it goes to; what cannot be said there goes elsewhere."""
     up.default(plain(wires.answer("messages", "hey")), B1)
-    g = gate(smart({}, {}, strategy="task"), ob={"provider": "openai-compatible", "wire": "messages"})
+    g = gate(
+        smart({}, {}, strategy="task"), ob={"provider": "openai-compatible", "wire": "messages"}
+    )
     up.script(K1, error(500))
     a = g.ask(model="smart")
-    assert (a.header("X-Sluice-Model"), a.json()["choices"][0]["message"]["content"]) == ("b", "hey")
+    assert (a.header("X-Sluice-Model"), a.json()["choices"][0]["message"]["content"]) == (
+        "b",
+        "hey",
+    )
     assert [r.target.rsplit("/", 1)[-1] for r in up.requests] == ["completions", "messages"]
 
 
@@ -448,10 +507,10 @@ def test_explain(up, gate):
     assert seen["b"]["cost"] == pytest.approx(tokens / 1000 + 0.5 * 2)
     assert (doc["routing"], doc["task"], doc["would"]["model"]) == ("weighted-random", None, "c")
     assert up.count() == 0
-    a = g.ask(
-        model="smart", headers=[("X-Sluice-Explain", "1"), ("X-Session-Id", "s")], vary=boss
+    a = g.ask(model="smart", headers=[("X-Sluice-Explain", "1"), ("X-Session-Id", "s")], vary=boss)
+    model = g.ask(model="smart", headers=[("X-Session-Id", "s")], vary=boss).header(
+        "X-Sluice-Model"
     )
-    model = g.ask(model="smart", headers=[("X-Session-Id", "s")], vary=boss).header("X-Sluice-Model")
     assert a.json()["would"]["model"] == model
     text = g.ctl("explain", "--model", "smart", "--tokens", "200").stdout
     assert "oa/a" in text and "its context window is too small" in text

@@ -54,7 +54,13 @@ def test_auto_by_the_metadata(up, gate, wire):
     g = gate(MODELS, routing=ROUTING)
     a = wires.get(g, wire, model="auto", metadata={"task_type": "c\u006fde"})
     assert (a.status, a.header("X-Sluice-Model")) == (200, "a")
-    a = wires.get(g, wire, model="auto", metadata={"task_type": "translation"}, headers=[("X-Task-Type", "code")])
+    a = wires.get(
+        g,
+        wire,
+        model="auto",
+        metadata={"task_type": "translation"},
+        headers=[("X-Task-Type", "code")],
+    )
     assert a.header("X-Sluice-Model") == "a"  # the header comes first
     a = wires.get(g, wire, model="auto", metadata={"task_type": ["code"]})
     assert a.header("X-Sluice-Model") != ""

@@ -322,6 +322,23 @@ def test_explain_and_count_ask_nobody(up, gate):
     assert up.count() == 0
 
 
+def test_explain_knows_what_a_conversation_was_taken_for(up, gate):
+    g = start(up, gate)
+    up.default(ok("summary"), SORTER)
+    assert ask(g, session="s1") == "m-sum"
+
+    def told(model="auto", *more):
+        words = ("--model", model, "--session", "s1", "--json", *more)
+        doc = json.loads(g.ctl("explain", *words).stdout)
+        return doc["task"], doc["route"]["model"]
+
+    assert told() == ("summary", "m-sum")
+    assert told("auto", "--task", "code") == ("code", "m-code")
+    assert told("m-any") == (None, "m-any")
+    doc = json.loads(g.ctl("explain", "--model", "auto", "--session", "s2", "--json").stdout)
+    assert (doc["task"], doc["route"]["model"]) == (None, "m-any")
+
+
 def test_rules_alone(up, gate):
     g = start(up, gate, routing={"classifier": ""})
     assert ask(g) == "m-code"

@@ -200,6 +200,14 @@ def test_prices_by_name(up, gate):
         assert g.ask(model).status == 200
     cost = {r["model"]: r["cost"] for r in json.loads(g.ctl("usage", "--json").stdout)}
     assert cost == {"vendor/big-20260131": 0.0116, "free": 0, "unheard-of": None}
+    rows = json.loads(g.ctl("models", "--json").stdout)
+    known = {m["name"]: m["targets"][0] for m in rows}
+    figures = {n: (t["context_window"], t["max_output"]) for n, t in known.items()}
+    assert figures == {
+        "vendor/big-20260131": (200000, 32000),
+        "free": (8000, None),
+        "unheard-of": (None, None),
+    }
 
 
 def test_defaults(up, gate):

@@ -1,15 +1,16 @@
 """Conversations that the gateway keeps: X-Context: append, whatever serves next (SPEC 13)."""
 
+import json
 import os
 import signal
 import time
 
 import pytest
 
-from lib import wires
+from lib import cgi, wires
 from lib.answers import chat_answer, error, hang, plain, stream
-from lib.pool import K1, config, key
-from lib.talk import ask_with, heard
+from lib.pool import K1
+from lib.talk import heard
 from lib.upstream import wait_until
 from lib.wires import events, serve
 
@@ -140,7 +141,7 @@ def test_explained_is_not_kept(up, gate):
     assert lines(up.last.json()) == ["one", "slow answer", "three"]
 
 
-# What is sent ---------------------------------------------------------------------------------------
+# What is sent -------------------------------------------------------------------------------------
 
 
 def test_own_bytes(up, gate):
@@ -155,9 +156,12 @@ def test_own_bytes(up, gate):
     assert a.status == 200
     kept = '{"role":"user","content":"one"},{"role":"assistant","content":"hi"},'
     items = text[text.index('{"content"') : text.index("]")]
-    want = text[: text.index('[ {"c') + 1] + kept + items.replace(' ,{"', ',{"').replace(
-        ',\n{', ",{"
-    ) + text[text.index("]") :]
+    want = (
+        text[: text.index('[ {"c') + 1]
+        + kept
+        + items.replace(' ,{"', ',{"').replace(",\n{", ",{")
+        + text[text.index("]") :]
+    )
     assert up.last.body.decode() == want
     talk(g, "four")
     assert lines(up.last.json()) == ["one", "hi", "two", "ok", "three", "hi", "four"]
@@ -226,61 +230,6 @@ def test_result_finds_its_call(up, gate):
     ]
 
 
-# A long conversation ----------------------------------------------------------------------------------
-
-HOSTS = ["chat", "messages", "deepseek"]
-
-
-def three_hosts(up):
-    def channel(name, provider, wire):
-        return {
-            "provider": provider,
-            "base_url": up.url,
-            "wire": wire,
-            "models": [name],
-            "accounts": [
-                {"id": name + "1", "api_key": key(HOSTS.index(name) + 1), "priority": 1},
-                {"id": name + "2", "api_key": key(HOSTS.index(name) + 11), "priority": 2},
-            ],
-        }
-
-    conf = config(up.url, context=ON)
-    conf["channels"] = {
-        "chat": channel("chat", "openai-compatible", "chat"),
-        "messages": channel("messages", "openai-compatible", "messages"),
-        "deepseek": channel("deepseek", "deepseek", "chat"),
-    }
-    return conf
-
-
-def test_twelve_turns(up, gate):
-    """Client and host change from turn to turn, tools are called, an account fails in the middle:
-    each host gets the whole of it in its own words.
-    """
-    g = gate(conf=three_hosts(up))
-    said = []
-    for i in range(12):
-        host, client = HOSTS[i % 3], CLIENTS[i // 2 % 2]
-        wire = "messages" if host == "messages" else "chat"
-        streamed = i % 4 < 2
-        call = (f"call_{i}", "f", '{"a":%d}' % i) if i % 3 != 1 else None
-        if said and said[-1][0] == "call":
-            items = [("result", said[-1][1], f"result {i}")]
-        else:
-            items = [("user", f"text {i}")]
-        if i == 5:
-            up.script(key(HOSTS.index(host) + 1), error(401, "invalid_api_key"))
-        up.default(serve(wire, f"answer {i}", call))
-        body = ask_with(client, *items, model=host, tools=True, stream=streamed)
-        a = g.send(body, path=wires.path(client), headers=headers()).finish()
-        assert a.status == 200, a.out
-        assert a.header("x-sluice-account") == host + ("2" if i >= 5 and host == "deepseek" else "1")
-        said += items
-        assert heard(wire, up.last.json()) == said, f"turn {i}"
-        said.append(("assistant", f"answer {i}"))
-        said += [("call", *call)] if call else []
-
-
 def test_run_and_append_are_one(up, gate):
     """/v1/run and X-Context by the same name go on with the same conversation."""
     g = gate(accounts=1, context=ON)
@@ -292,7 +241,7 @@ def test_run_and_append_are_one(up, gate):
     assert lines(up.last.json()) == ["one", "answer 1", "two", "answer 2", "three"]
 
 
-# Whose it is --------------------------------------------------------------------------------------------
+# Whose it is --------------------------------------------------------------------------------------
 
 
 def test_of_another_client(up, gate):
@@ -309,10 +258,20 @@ def test_of_another_client(up, gate):
 
 
 def test_no_names_in_the_store(up, gate):
-    g = gate(accounts=1, context=ON)
+    """STICK-06: nor in the log, nor in what operators are shown."""
+    g = gate(accounts=1, context=ON, auth={"mode": "open", "admins": ["root"]})
     name = "carol@example.org-conversation"
     talk(g, session=name, streamed=True)
     talk(g, session=name)
+    g.send({"model": "m1", "input": "x", "session_id": name}, path="/v1/run").finish()
+    open_talk(g, session=name, tools=3).finish()
+    shown = [g.get("/status", REMOTE_USER="root").body.decode()]
+    assert "sessions" in shown[0]
+    for words in (["status"], ["context", "list"], ["session", "list"], ["events"], ["usage"]):
+        shown.append(g.ctl(*words, "--json").stdout)
+    hash = json.loads(shown[2])[0]["session"]
+    shown.append(g.ctl("context", "show", hash).stdout)
+    assert hash in g.log_text() and name not in "".join(shown)
     g.stop()
     for folder, _, names in os.walk(g.dir):
         for file in names:
@@ -322,7 +281,7 @@ def test_no_names_in_the_store(up, gate):
                     assert name.encode() not in f.read(), file
 
 
-# Two at once --------------------------------------------------------------------------------------------
+# Two at once --------------------------------------------------------------------------------------
 
 
 def gated():
@@ -391,7 +350,7 @@ def test_waits_in_vain(up, gate):
     assert lines(up.last.json()) == ["four"]
 
 
-# What is not kept ------------------------------------------------------------------------------------------
+# What is not kept ---------------------------------------------------------------------------------
 
 
 def test_nothing_of_what_failed(up, gate):
@@ -449,7 +408,7 @@ def test_cut_short_is_whole(up, gate):
 
 
 def test_too_large(up, gate):
-    """Neither an answer nor a message makes it larger than it may be; it goes on from where it was."""
+    """Nothing makes it larger than it may be; it goes on from where it was."""
     g = gate(accounts=1, context={**ON, "max_session": "20k"})
     up.script(K1, plain(chat_answer("x" * 30000)))
     a = talk(g, "one")
@@ -488,12 +447,33 @@ def test_survives(up, gate):
 
 def test_seen_by_all(up, gate):
     """The end of a stream is the end: the next request, in another process, goes on from there."""
-    g = gate(accounts=1, workers=4, context={**ON, "on_conflict": "wait"})
+    g = gate(accounts=1, workers=4, context={**ON, "on_conflict": "refuse"})
     for i in range(10):
         o = open_talk(g, f"n{i}", streamed=True).until(b"[DONE]")
         talk(g, f"m{i}")
         o.finish()
     assert len(up.last.json()["messages"]) == 39
+
+
+def test_one_process_a_request(up, gate):
+    """Plain CGI: one is killed while it streams, the next one goes on from what was whole."""
+    g = gate(accounts=1, context=ON, start=False)
+    up.default(numbered("chat"))
+    for text in ("one", "two"):
+        a = cgi.open(
+            g, vary={"headers": headers()}, stream=text == "two", messages=user(text)
+        ).finish()
+        assert a.status == 200, a.out
+    up.script(K1, gated()[0])
+    a = cgi.open(g, vary={"headers": headers()}, stream=True, messages=user("three")).until(b"slow")
+    a.kill()
+    a = cgi.open(g, vary={"headers": headers()}, stream=False, messages=user("four")).finish()
+    assert a.status == 200
+    assert lines(up.last.json()) == ["one", "answer 1", "two", "answer 2", "four"]
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
 
 
 def test_damaged(up, gate):

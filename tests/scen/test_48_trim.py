@@ -6,8 +6,7 @@ import pytest
 
 from lib import wires
 from lib.answers import chat_answer, error, plain
-from lib.pool import K1, K2
-from lib.upstream import wait_until
+from lib.pool import K1, config, key
 from lib.wires import serve
 
 CTX = ["chat", "messages"]
@@ -67,8 +66,8 @@ def trimmed(answer):
 
 
 def test_dynamic(up, gate):
-    """Whole rounds go, the oldest first, until the rest fits; what leads and the newest stay; the stored history stays
-    whole, so that a larger window sees all of it.
+    """Whole rounds go, the oldest first, until the rest fits; what leads and the newest stay. What
+    is stored stays whole, so that a larger window sees all of it.
     """
     large = {"m2": {"targets": [{"channel": "oa", "model": "m2"}]}}
     small = model(2000, max_output=500)
@@ -85,6 +84,34 @@ def test_dynamic(up, gate):
     a = say(g, "all of it?", model="m2")
     assert trimmed(a) is None and len(lines(up)) == 10
     assert lines(up)[1] == words(400, "a")
+
+
+def test_by_target(up, gate):
+    """Each target is given what fits it; one too small for the newest message is not asked."""
+    targets = [
+        {"channel": "oa", "model": "small", "context_window": 1000, "weight": 1},
+        {"channel": "ob", "model": "large", "context_window": 100000, "weight": 1},
+    ]
+    cost = [{"cost": {"input": n, "output": n}} for n in (1, 2)]
+    conf = config(
+        up.url,
+        accounts=1,
+        context={"enabled": True},
+        models={"m1": {"targets": [{**t, **c} for t, c in zip(targets, cost)]}},
+        routing={"default": "cost-first"},
+    )
+    other = {"id": "B1", "api_key": key(4)}
+    conf["channels"]["ob"] = {**conf["channels"]["oa"], "accounts": [other]}
+    g = gate(conf=conf)
+    for word in ("alpha", "beta", "gamma"):
+        a = say(g, words(300, word))
+    assert trimmed(a)[0] >= 2 and up.last.json()["model"] == "small" and len(lines(up)) < 5
+    up.script(K1, error(500))
+    a = say(g, "and now?")
+    assert trimmed(a) is None and up.last.json()["model"] == "large" and len(lines(up)) == 7
+    n = up.count(K1)
+    a = say(g, words(1200, "delta"))
+    assert up.last.json()["model"] == "large" and up.count(K1) == n
 
 
 def test_rounds(up, gate):
@@ -138,14 +165,16 @@ def test_call_that_cannot_shrink(up, gate):
     say(g, "do it", call, result)
     g.reload({**g.conf, "context": {"enabled": True, "max_tokens": 2500}})
     say(g, "and now?")
-    assert all(m["role"] not in ("tool",) and not m.get("tool_calls") for m in up.last.json()["messages"])
+    assert all(
+        m["role"] not in ("tool",) and not m.get("tool_calls") for m in up.last.json()["messages"]
+    )
     assert lines(up)[-1] == "and now?"
 
 
 @pytest.mark.parametrize("client", CTX)
 def test_huge_result(up, gate, client):
-    """CTX-03: what leads and the newest message survive, the result is shortened with a mark; its neighbours are as
-    they were sent.
+    """CTX-03: what leads and the newest message survive, the result is shortened with a mark; its
+    neighbours are as they were sent.
     """
     g = gate(
         accounts=1,
@@ -155,8 +184,14 @@ def test_huge_result(up, gate, client):
     up.default(quiet(client))
     huge = "0123456789 \U0001f389 " * (400000 if client == "chat" else 60000)
     if client == "chat":
-        say(g, {"role": "system", "content": "be brief"}, "look", call_of('{"a" : 1}'),
-            {"role": "tool", "tool_call_id": "call_1", "content": huge}, "what is in it?")
+        say(
+            g,
+            {"role": "system", "content": "be brief"},
+            "look",
+            call_of('{"a" : 1}'),
+            {"role": "tool", "tool_call_id": "call_1", "content": huge},
+            "what is in it?",
+        )
         m = up.last.json()["messages"]
         result = m[3]["content"]
         assert m[0]["content"] == "be brief" and m[4]["content"] == "what is in it?"
@@ -165,9 +200,15 @@ def test_huge_result(up, gate, client):
         use = {"type": "tool_use", "id": "call_1", "name": "f", "input": {"a": 1}}
         done = {"type": "tool_result", "tool_use_id": "call_1", "content": huge}
         ask = {"type": "text", "text": "what is in it?", "x_odd": 1}
-        say(g, "look", {"role": "assistant", "content": [use]},
-            {"role": "user", "content": [done]}, {"role": "user", "content": [ask]},
-            client="messages", system="be brief")
+        say(
+            g,
+            "look",
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [done]},
+            {"role": "user", "content": [ask]},
+            client="messages",
+            system="be brief",
+        )
         body = up.last.json()
         result = body["messages"][2]["content"][0]["content"]
         assert body["system"] == "be brief" and b'"x_odd": 1' in up.last.body
@@ -182,14 +223,16 @@ def test_inside_of_a_character(up, gate, shift):
     """CTX-04: the limit falls in each byte of one, also where it is written as an escaped pair."""
     g = gate(accounts=1, context={"enabled": True, "max_tokens": 400})
     text = "x" * shift + "\U0001f389" * 3000
-    body = json.dumps({
-        "model": "m1",
-        "messages": [
-            {"role": "user", "content": "look"},
-            call_of("{}"),
-            {"role": "tool", "tool_call_id": "call_1", "content": text},
-        ],
-    })
+    body = json.dumps(
+        {
+            "model": "m1",
+            "messages": [
+                {"role": "user", "content": "look"},
+                call_of("{}"),
+                {"role": "tool", "tool_call_id": "call_1", "content": text},
+            ],
+        }
+    )
     assert "\\ud83c\\udf89" in body
     head = [("X-Session-Id", "s1"), ("X-Context", "append")]
     a = g.send(body.encode(), headers=head).finish()
@@ -200,7 +243,25 @@ def test_inside_of_a_character(up, gate, shift):
     assert "\ufffd" not in got
 
 
-# A host that finds it too long ----------------------------------------------------------------------
+def test_excerpts_end_at_characters(up, gate):
+    """CTX-04: of what is too long to be told whole, in errors and in the log."""
+    g = gate(accounts=1, workers=1, context={"enabled": True}, allow=["."])
+    for shift in range(4):
+        text = "x" * shift + "\U0001f389" * 3000
+        a = send(g, "look", {"role": "tool", "tool_call_id": text, "content": "?"})
+        assert a.status == 400 and text[:10] in a.error["message"] and len(a.body) < 1000
+        up.script(K1, error(500, message=text))
+        a = g.ask()
+        assert a.status == 502 and text[:10] in a.error["message"]
+    g.ctl("account", "show", "A1")
+    with open(g.log_path, "rb") as f:
+        log = f.read().decode("utf-8")
+    for told in (log, a.body.decode("utf-8"), g.ctl("events", "--json").stdout):
+        assert "\ufffd" not in told
+        json.dumps([json.loads(line) for line in told.splitlines()], ensure_ascii=False).encode()
+
+
+# A host that finds it too long --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "stream"])
@@ -233,7 +294,7 @@ def test_too_long_of_others(up, gate):
     assert up.count() == 1 and trimmed(a) is None
 
 
-# previous_response_id ----------------------------------------------------------------------------------
+# previous_response_id -----------------------------------------------------------------------------
 
 
 def respond(g, text, previous=None, **extra):
@@ -271,11 +332,15 @@ def wires_text(t):
     return content if isinstance(content, str) else "".join(p["text"] for p in content)
 
 
-# Summaries ------------------------------------------------------------------------------------------------
+# Summaries ----------------------------------------------------------------------------------------
 
 
-WORDS = "time people year way day man thing woman life child world school state family group".split()
-WORDS += "country problem hand part place case week company system program question work night".split()
+WORDS = (
+    "time people year way day man thing woman life child world school state family group".split()
+)
+WORDS += (
+    "country problem hand part place case week company system program question work night".split()
+)
 
 
 def summing(up, note="they spoke of words"):
@@ -299,7 +364,9 @@ def summary(**context):
 
 @pytest.mark.parametrize("client", CTX)
 def test_summary(up, gate, client):
-    """What goes is told in a note behind the system text, which serves for several turns; the next one is made of it."""
+    """What goes is told in a note behind the system text, which serves for several turns; the next
+    one is made of it.
+    """
     g = gate(accounts=1, context=summary(), models=model(3000, max_output=400))
     asked = summing(up)
     lead = {"system": "be brief"} if client == "messages" else {}
@@ -328,7 +395,10 @@ def test_summary(up, gate, client):
 def test_summary_in_vain(up, gate):
     """Nobody can write it: what goes has no note, and nobody is asked again at once."""
     g = gate(
-        accounts=1, workers=1, context=summary(), models=model(2000, max_output=400),
+        accounts=1,
+        workers=1,
+        context=summary(),
+        models=model(2000, max_output=400),
         allow=["no summary could be had"],
     )
     asked = []
@@ -347,9 +417,7 @@ def test_summary_in_vain(up, gate):
 
 
 def test_summary_of_recalled(up, gate):
-    g = gate(
-        accounts=1, channel={"wire": "responses"}, context=summary(max_tokens=1000)
-    )
+    g = gate(accounts=1, channel={"wire": "responses"}, context=summary(max_tokens=1000))
     asked = []
 
     def act(x):

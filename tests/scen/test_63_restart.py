@@ -195,6 +195,9 @@ def test_start_twice(up, own):
         done = g.ctl("start")
         assert f"already running: sluice 0.1.0, pid {g.master.pid}" in done.stdout
     assert json.loads(g.ctl("start", "--json").stdout)["changed"] is False
+    assert "not on" not in g.ctl("start", "--listen", g.address).stdout
+    elsewhere = f"unix:{g.dir}/elsewhere"
+    assert f"\nnot on {elsewhere}: stop it first" in g.ctl("start", "--listen", elsewhere).stdout
     assert set(pids) <= set(g.worker_pids())
 
 

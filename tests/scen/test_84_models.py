@@ -118,7 +118,7 @@ def test_the_resolved_table(up, gate):
     }
     assert (small["context_window"], small["max_output"]) == (8000, 4096)
     assert small["price"] == {"input": 0, "output": 0, "cached": 0}
-    assert (small["serves"], small["why"]) == (False, "nobody")  # no account of that realm
+    assert (small["serves"], small["why"]) == (False, "no account")  # no account of that realm
     assert got["small"]["strategy"] == "weighted-random" and got["small"]["realm"] is None
     assert got["small"]["targets"][0]["serves"] is True
     lit = got["lit"]
@@ -130,7 +130,7 @@ def test_the_resolved_table(up, gate):
     text = g.ctl("models").stdout.splitlines()
     assert text[0].split()[:4] == ["MODEL", "TARGET", "WEIGHT", "WINDOW"]
     assert text[1].split()[:9] == "smart oa/big 5 128000 4096 0.01 / 0.03 yes".split()
-    assert text[2].split()[:8] == "oz/small 0.5 8000 4096 0 / 0 nobody".split()
+    assert text[2].split()[:9] == "oz/small 0.5 8000 4096 0 / 0 no account".split()
     assert [line.split()[0] for line in text[3:]] == ["small", "lit"]
 
 
@@ -157,7 +157,7 @@ def test_whether_an_account_can_serve(up, gate):
     assert 110 < parse_time(t["until"]) - time.time() <= 121
     assert re.search(r"  cooling (1m 5\ds|2m 0s) ", g.ctl("models").stdout)
     g.ctl("account", "disable", "A1")
-    assert (target(g)["serves"], target(g)["why"]) == (False, "nobody")
+    assert (target(g)["serves"], target(g)["why"]) == (False, "no account")
 
 
 # What is counted -------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
 #include "conf/known.h"
+#include "lib/conf_text.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -343,6 +344,38 @@ test_serves(void **state)
 	assert_false(conf_serves(&some, SPAN("gl")));
 }
 
+/* What a pattern lets through is the client's word, even if it is spelt like the pattern. */
+static void
+test_names(void **state)
+{
+	static const struct {
+		const char *model;
+		bool a, b;
+	} rows[] = {
+	    {"of-entry", true, false},
+	    {"literal", false, true},
+	    {"entry", false, false},
+	    {"glm-4", false, false},
+	    {"glm-*", false, false},
+	    {"", false, false},
+	};
+	struct conf *conf =
+	    conf_alone("{'channels':{'a':{'provider':'openai','accounts':[]},"
+	               "'b':{'provider':'openai','models':['literal','glm-*'],'accounts':[]}},"
+	               "'models':{'entry':{'targets':[{'channel':'a','model':'of-entry'}]}}}");
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(rows); i++) {
+		struct span model = text_span(rows[i].model);
+		bool a = conf_names(conf, &conf->channels[0], model),
+		     b = conf_names(conf, &conf->channels[1], model);
+
+		if (a != rows[i].a || b != rows[i].b)
+			fail_msg("'%s': %d, %d", rows[i].model, a, b);
+	}
+	conf_free(&conf);
+}
+
 /* The file that is shipped: whole, and without anything that check would note. */
 static void
 test_shipped_facts(void **state)
@@ -393,6 +426,7 @@ main(void)
 	    cmocka_unit_test(test_zones),
 	    cmocka_unit_test(test_models),
 	    cmocka_unit_test(test_serves),
+	    cmocka_unit_test(test_names),
 	    cmocka_unit_test(test_shipped_facts),
 	};
 

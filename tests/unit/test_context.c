@@ -215,7 +215,7 @@ append_raw(struct txn *book, void *arg)
 	const struct raw *raw = arg;
 	struct env_bytes turn = {raw->turn, strlen(raw->turn)};
 	struct talk_append append = {
-	    .client = {"joe", 3}, .turns = &turn, .nturns = 1, .first = TALK_APPEND};
+	    .client = {"joe", 3}, .turns = &turn, .nturns = 1, .had = 2, .first = TALK_APPEND};
 	struct talk_limits limits = {clock_wall(), 1000000, 1 << 20, 1 << 24};
 
 	return talk_append(book, raw->key, &append, &limits);

@@ -3,6 +3,8 @@
 #include "convert_error.h"
 #include "convert_flow.h"
 
+#include "lib/in_arena.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,26 +12,9 @@
 
 #include <cmocka.h>
 
-static struct arena *arena;
 static struct request rq;
 static struct conf_channel channel;
 static struct convert convert;
-
-static int
-begin(void **state)
-{
-	(void)state;
-	arena = arena_new((size_t)64 << 20);
-	return 0;
-}
-
-static int
-end(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 /* A request as request_body() leaves it, for an upstream of `wire`. */
 static void
@@ -380,5 +365,5 @@ main(void)
 	    cmocka_unit_test(test_trail),
 	};
 
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, in_arena_begin, in_arena_end);
 }

@@ -1,5 +1,7 @@
 #include "convert_defaults.h"
 
+#include "lib/in_arena.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,24 +12,6 @@
 #define MESSAGES "/v1/messages"
 #define RESPONSES "/v1/responses"
 #define USER "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]"
-
-static struct arena *arena;
-
-static int
-begin(void **state)
-{
-	(void)state;
-	arena = arena_new((size_t)64 << 20);
-	return 0;
-}
-
-static int
-end(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 /* "a=1 b=[2]" */
 static size_t
@@ -182,8 +166,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(test_same, begin, end),
-	    cmocka_unit_test_setup_teardown(test_other, begin, end),
+	    cmocka_unit_test_setup_teardown(test_same, in_arena_begin, in_arena_end),
+	    cmocka_unit_test_setup_teardown(test_other, in_arena_begin, in_arena_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

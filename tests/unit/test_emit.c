@@ -76,15 +76,20 @@ test_members(void **state)
 	emit_bool(&e, "no", false);
 	emit_real(&e, "r", 1.25, 1);
 	emit_real(&e, "whole", -3, 0);
-	emit_real(&e, "nan", (double)NAN, 3);
+	emit_real(&e, "nan", EMIT_UNKNOWN, 3);
 	emit_real(&e, "inf", HUGE_VAL, 3);
 	emit_null(&e, "n");
+	emit_some(&e, "some", SPAN("x"));
+	emit_some(&e, "none", SPAN(""));
+	emit_known(&e, "known", 0, true);
+	emit_known(&e, "unknown", 5, false);
 	emit_raw(&e, "raw", SPAN("[1.10]"));
 	emit_raw(&e, "nothing", (struct span){NULL, 0});
 	emit_end(&e);
 	assert_string_equal(b.p,
 	    "{\"t\\\"\":\"x\",\"z\":\"y\",\"none\":null,\"list\":[-9223372036854775808,{},[],true],"
 	    "\"o\":{\"i\":0},\"no\":false,\"r\":1.2,\"whole\":-3,\"nan\":null,\"inf\":null,\"n\":null,"
+	    "\"some\":\"x\",\"none\":null,\"known\":0,\"unknown\":null,"
 	    "\"raw\":[1.10],\"nothing\":null}");
 	assert_int_equal(e.depth, 0);
 	assert_int_equal(scan_pick(buf_text(&b), NULL, NULL, 0, NULL), ERR_OK);

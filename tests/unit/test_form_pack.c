@@ -10,28 +10,11 @@
 #include <cmocka.h>
 
 #include "lib/form_text.h"
+#include "lib/in_arena.h"
 #include "lib/quotes.h"
 
 #define PNG "iVBORw0KGgo="
 #define OUT_BYTES ((size_t)1 << 24)
-
-static struct arena *arena;
-
-static int
-begin(void **state)
-{
-	(void)state;
-	arena = arena_new((size_t)1 << 28);
-	return 0;
-}
-
-static int
-end(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 /* ---- through every reader and every writer ---- */
 
@@ -365,10 +348,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(test_lossless, begin, end),
-	    cmocka_unit_test_setup_teardown(test_every_member, begin, end),
-	    cmocka_unit_test_setup_teardown(test_hostile, begin, end),
-	    cmocka_unit_test_setup_teardown(test_spoiled, begin, end),
+	    cmocka_unit_test_setup_teardown(test_lossless, in_arena_begin, in_arena_end),
+	    cmocka_unit_test_setup_teardown(test_every_member, in_arena_begin, in_arena_end),
+	    cmocka_unit_test_setup_teardown(test_hostile, in_arena_begin, in_arena_end),
+	    cmocka_unit_test_setup_teardown(test_spoiled, in_arena_begin, in_arena_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

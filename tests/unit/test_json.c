@@ -261,6 +261,16 @@ test_items(void **state)
 	assert_int_equal(json_count(json_item(doc, 2)), 0);
 }
 
+static void
+test_booleans(void **state)
+{
+	const struct json *doc = parsed(*state, "[true,false,1,\"true\",null,[true]]");
+
+	for (int i = 0; i < 7; i++)
+		assert_true(json_true(doc, arena_print(*state, "%d", i)) == (i == 0));
+	assert_true(json_true(doc, "5.0"));
+}
+
 static bool
 collect(struct span name, const struct json *value, void *arg)
 {
@@ -299,6 +309,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(test_text_bytes, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_items, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_booleans, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_each, set_up, tear_down),
 	};
 

@@ -82,6 +82,15 @@ static const struct {
         "k=\"a\\u0000b\""},
     {"escape sequence", {.key = "k", .type = LOG_FIELD_TEXT, .text = {"\x1b[2J", 4}},
         "\"k\":\"\\u001b[2J\"", "k=\"\\u001b[2J\""},
+    {"orders to a terminal, without ESC",
+        {.key = "k",
+            .type = LOG_FIELD_TEXT,
+            .text = {"\xc2\x9b"
+                     "2J\x7f\xc2\xa9",
+                7}},
+        "\"k\":\"??2J?\xc2\xa9\"", "k=\"??2J?\xc2\xa9\""},
+    {"the same in JSON", {.key = "k", .type = LOG_FIELD_JSON, .text = {"[\"\xc2\x9b\"]", 6}},
+        "\"k\":[\"??\"]", "k=[\"??\"]"},
     {"no UTF-8", {.key = "k", .type = LOG_FIELD_TEXT, .text = {"\xff", 1}},
         "\"k\":\"\xef\xbf\xbd\"", "k=\"\xef\xbf\xbd\""},
 };

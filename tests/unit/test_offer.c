@@ -1,5 +1,6 @@
 #include "offer.h"
 
+#include "lib/in_arena.h"
 #include "lib/rig.h"
 #include "store/target.h"
 #include "verdict.h"
@@ -17,7 +18,8 @@
 	"                       'max_output': 50}],"                                                                                   \
 	"          'cost': {'input': 0.002, 'output': 0.001}},"                                                                        \
 	"'lone': {'targets': [{'channel': 'oa', 'model': 'only', 'tasks': ['code'],"                                                   \
-	"                      'cost': {'input': 0, 'output': 0}}], 'realm': 'g'}},"                                                   \
+	"                      'cost': {'input': 0, 'output': 0}}], 'realm': 'g'},"                                                    \
+	"'mixed': {'targets': [{'channel': 'ob', 'model': 'x'}, {'channel': 'oa', 'model': 'only'}]}},"                                \
 	"'channels': {"                                                                                                                \
 	"'oa': {'provider': 'openai', 'models': ['big', 'only', 'o*'], 'accounts': [" ACCOUNT(                                         \
 	    "a", ", 'realm': 'cn', 'max_in_flight': 1") "," ACCOUNT("b",                                                               \
@@ -31,8 +33,6 @@ look(struct txn *txn, void *arg)
 {
 	return offer_look(txn, arg);
 }
-
-static struct arena *arena;
 
 /* "name+ name-": which are offered, and are available */
 static void
@@ -62,7 +62,7 @@ rest_target(struct txn *txn, void *arg)
 	const struct rig *rig = arg;
 	struct target_row row = {.version = 1, .rest_until_ms = RIG_NOW + 60000, .consecutive = 99};
 
-	return target_put(txn, rig->pool->channels[0].number, (struct env_bytes){"only", 4}, &row);
+	return target_put(txn, pool_target(rig->pool, 0, SPAN("only")), &row);
 }
 
 /* Accounts that rest, in the order a, b of oa; realms; a full one; the fallback. */
@@ -77,23 +77,24 @@ test_available(void **state)
 	rests.cool_until_ms = RIG_NOW + H;
 	rests.cool_kind = VERDICT_SOFT_RATE;
 	rig_open(&rig, *state, TABLE);
-	check(&rig, "all", "", "half+ smart+ lone+ auto+ big+ only+ lit+");
-	check(&rig, "a realm", "cn", "half+ smart+ lone+ auto+ big+ only+ lit+");
-	check(&rig, "a realm of one account", "g", "lone+ auto+ only+");
+	check(&rig, "all", "", "half+ smart+ lone+ mixed+ auto+ big+ only+ lit+");
+	check(&rig, "a realm", "cn", "half+ smart+ lone+ mixed+ auto+ big+ only+ lit+");
+	check(&rig, "a realm of one account", "g", "lone+ mixed+ auto+ only+");
 	check(&rig, "nobody's realm", "x", "");
 	wish = rig_wish(&rig, "big");
 	assert_int_equal(rig_take(&rig, &wish), 0);
-	check(&rig, "a is full", "", "half+ smart+ lone+ auto+ big+ only+ lit+");
+	check(&rig, "a is full", "", "half+ smart+ lone+ mixed+ auto+ big+ only+ lit+");
 	rig_release(&rig, rig.slot);
 	rig_put(&rig, 0, &rests);
-	check(&rig, "a rests", "", "half+ smart+ lone+ auto+ big- only+ lit+");
-	check(&rig, "a rests, b is no help", "cn", "half+ smart+ lone- auto+ big- only- lit+");
+	check(&rig, "a rests", "", "half+ smart+ lone+ mixed+ auto+ big- only+ lit+");
+	check(
+	    &rig, "a rests, b is no help", "cn", "half+ smart+ lone- mixed+ auto+ big- only- lit+");
 	rig_put(&rig, 1, &rests);
-	check(&rig, "both rest", "", "half+ smart+ lone- auto+ big- only- lit+");
+	check(&rig, "both rest", "", "half+ smart+ lone- mixed+ auto+ big- only- lit+");
 	rig_put(&rig, 0, &fine);
-	check(&rig, "b rests", "", "half+ smart+ lone- auto+ big+ only+ lit+");
+	check(&rig, "b rests", "", "half+ smart+ lone- mixed+ auto+ big+ only+ lit+");
 	OK(env_update(rig.env, rest_target, &rig));
-	check(&rig, "the model rests", "", "half+ smart+ lone- auto+ big+ only- lit+");
+	check(&rig, "the model rests", "", "half+ smart+ lone- mixed+ auto+ big+ only- lit+");
 	rig_close(&rig);
 }
 
@@ -107,6 +108,8 @@ static const struct figures figures[] = {
     {"smart", "", "oa", 2000, 50, 2000, 2000},
     {"lone", "g", "oa", 0, 0, 0, 0},
     {"half", "", "oa", 0, 0, -1, 0},
+    {"mixed", "", "ob", 0, 0, -1, 0},
+    {"mixed", "g", "oa", 0, 0, -1, 0}, /* nobody of that realm is at ob */
     {"auto", "", "sluice", 2000, 50, -1, 0},
     {"lit", "", "ob", 0, 0, -1, 0},
 };
@@ -160,22 +163,6 @@ test_nobody(void **state)
 	rig_close(&rig);
 }
 
-static int
-set_up(void **state)
-{
-	(void)state;
-	arena = arena_new((size_t)16 << 20);
-	return 0;
-}
-
-static int
-tear_down(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
-
 int
 main(void)
 {
@@ -185,5 +172,5 @@ main(void)
 	    TXN_TEST(test_nobody),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, in_arena_begin, in_arena_end);
 }

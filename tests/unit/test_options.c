@@ -184,11 +184,23 @@ test_json(void **state)
 	arena_free(&arena);
 }
 
+/* The words stand in the order of their enums. */
+static void
+test_words(void **state)
+{
+	(void)state;
+	assert_string_equal(options_routings[CONF_ROUTE_COST_FIRST], "cost-first");
+	assert_string_equal(options_routings[CONF_ROUTE_MIXED], "mixed");
+	assert_string_equal(options_wires[WIRE_MESSAGES], "messages");
+	assert_string_equal(options_wires[WIRE_RESPONSES], "responses");
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_rows),
+	    cmocka_unit_test(test_words),
 	    cmocka_unit_test(test_kinds),
 	    cmocka_unit_test(test_bounds),
 	    cmocka_unit_test(test_example),

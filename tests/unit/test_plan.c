@@ -427,7 +427,7 @@ test_spare_targets(void **state)
 	plan_begin_targets(&plan, &s.conf, &list, CHAT);
 	plan_take(&plan, 0);
 	assert_true(plan_may_try(&plan, s.answers, 1, 2));
-	plan.spare = true;
+	plan.other = true;
 	assert_true(plan_more(&plan, s.answers));
 	assert_false(plan_may_try(&plan, s.answers, 1, 2));
 	plan_take(&plan, 1);
@@ -437,6 +437,15 @@ test_spare_targets(void **state)
 	assert_int_equal(plan.channel, 0);
 	assert_false(plan_more(&plan, s.answers));
 	assert_ptr_equal(plan.target, &s.targets[0]);
+	/* a second one on the same channel leaves none for the chain */
+	s.targets[1].channel = 0;
+	s.answers[2] = BREAKER_YES;
+	list = list_of(&s, at);
+	plan_begin_targets(&plan, &s.conf, &list, CHAT);
+	plan_take(&plan, 0);
+	assert_false(plan_may_try(&plan, s.answers, 1, 2));
+	plan_take(&plan, 1);
+	assert_true(plan_may_try(&plan, s.answers, 1, 2));
 }
 
 /* Nobody of them can be asked: the chain of the first one in the list. */

@@ -1,5 +1,7 @@
 #include "redact.h"
 
+#include "lib/in_arena.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -8,24 +10,6 @@
 #include <cmocka.h>
 
 #define R "[redacted]"
-
-static struct arena *arena;
-
-static int
-set_up(void **state)
-{
-	(void)state;
-	arena = arena_new((size_t)4 << 20);
-	return 0;
-}
-
-static int
-tear_down(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 static const struct {
 	const char *what, *key, *text, *want;
@@ -120,5 +104,5 @@ main(void)
 	    cmocka_unit_test(test_all),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, in_arena_begin, in_arena_end);
 }

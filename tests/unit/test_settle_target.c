@@ -70,9 +70,9 @@ seen_in(struct txn *txn, void *arg)
 {
 	struct seen *seen = arg;
 	struct target_policy policy = {rig.conf->routing.window_ms, 3, 5 * MIN};
-	struct env_bytes name = {seen->model, strlen(seen->model)};
+	struct target_ref ref = pool_target(rig.pool, 0, text_span(seen->model));
 
-	seen->known = target_get(txn, rig.pool->channels[0].number, name, &seen->row) == STORE_OK;
+	seen->known = target_get(txn, ref, &seen->row) == STORE_OK;
 	target_sums(&seen->row, &policy, rig.now, &seen->sums);
 	return STORE_OK;
 }

@@ -157,6 +157,7 @@ do_step(struct txn *txn, void *arg)
 	struct talk_reader reader = {room, take_turn, job};
 	struct env_bytes turns[TURNS_MAX];
 	struct talk_append append = {.client = {"cl", 2}, .turns = turns};
+	struct talk_head head = {.turns = 0};
 	uint8_t key[TALK_KEY_BYTES] = {0};
 	unsigned removed;
 	enum store_rc rc = STORE_OK, sums;
@@ -164,6 +165,8 @@ do_step(struct txn *txn, void *arg)
 	memcpy(key, s->key, strlen(s->key));
 	if (s->op == APPEND || s->op == REPLACE || s->op == PREPEND)
 		append.nturns = spell(s->turns, job->text, turns);
+	if (talk_find(txn, key, &limits, &head) == STORE_OK)
+		append.had = head.turns;
 	append.first = s->op == REPLACE   ? TALK_REPLACE
 	               : s->op == PREPEND ? TALK_PREPEND
 	                                  : TALK_APPEND;
@@ -267,8 +270,11 @@ append_number(struct txn *txn, void *arg)
 	struct env_bytes turn = {number, sizeof *number};
 	struct talk_append append = {
 	    .client = {"someone", 1 + *number % 7}, .turns = &turn, .nturns = 1};
+	struct talk_head head = {.turns = 0};
 
 	memcpy(key + 12, number, sizeof *number);
+	if (talk_find(txn, key, &many, &head) == STORE_OK)
+		append.had = head.turns;
 	return talk_append(txn, key, &append, &many);
 }
 
@@ -318,6 +324,67 @@ crowd(void **state)
 	env_close(&env);
 }
 
+struct late {
+	int64_t at_ms;
+	uint32_t had;
+};
+
+static enum store_rc
+append_late(struct txn *txn, void *arg)
+{
+	const struct late *late = arg;
+	uint8_t key[TALK_KEY_BYTES] = {1};
+	struct env_bytes turn = {"x", 1};
+	struct talk_append append = {.turns = &turn, .nturns = 1, .had = late->had};
+	struct talk_limits limits = {{T0 + late->at_ms}, TTL, ALL, ALL};
+
+	return talk_append(txn, key, &append, &limits);
+}
+
+static enum store_rc
+drop_late(struct txn *txn, void *arg)
+{
+	uint8_t key[TALK_KEY_BYTES] = {1};
+
+	(void)arg;
+	return talk_drop(txn, key, &many);
+}
+
+/* What it was to be the end of has gone, or is another one: a half of one would be left. */
+static void
+gone_meanwhile(void **state)
+{
+	static const struct {
+		const char *what;
+		bool drops;
+		struct late late;
+		enum store_rc rc;
+	} rows[] = {
+	    {"nothing was there", false, {0, 1}, STORE_NONE},
+	    {"it begins", false, {0, 0}, STORE_OK},
+	    {"another one began it, too", false, {0, 0}, STORE_NONE},
+	    {"it goes on", false, {1, 1}, STORE_OK},
+	    {"it is shorter than it was", false, {1, 3}, STORE_NONE},
+	    {"it has expired", false, {1 + TTL, 2}, STORE_NONE},
+	    {"it was dropped", true, {1, 2}, STORE_NONE},
+	    {"it begins anew", false, {1, 0}, STORE_OK},
+	    {"and is not the one that it was", false, {1, 2}, STORE_NONE},
+	};
+	struct env *env = with_book(*state);
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct late late = rows[i].late;
+		enum store_rc rc;
+
+		if (rows[i].drops)
+			assert_int_equal(env_book_update(env, drop_late, NULL), STORE_OK);
+		rc = env_book_update(env, append_late, &late);
+		if (rc != rows[i].rc)
+			fail_msg("%s: %d, want %d", rows[i].what, rc, rows[i].rc);
+	}
+	env_close(&env);
+}
+
 /* Saving `live` leaves them alone, and so does making a new `live`. */
 static void
 outlives(void **state)
@@ -345,6 +412,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(table, store_dir_setup, store_dir_teardown),
 	    cmocka_unit_test_setup_teardown(crowd, store_dir_setup, store_dir_teardown),
+	    cmocka_unit_test_setup_teardown(gone_meanwhile, store_dir_setup, store_dir_teardown),
 	    cmocka_unit_test_setup_teardown(outlives, store_dir_setup, store_dir_teardown),
 	};
 

@@ -163,10 +163,11 @@ static const struct {
     {"nothing is known", {{0, 0}}, 0, 0, 1000, 1000},
     {"nobody counted", {{0, 500}}, 0, 0, 1000, 1000},
     {"nothing was reported", {{500, 0}}, 0, 0, 1000, 1000},
-    {"exact", {{800, 800}, {90, 90}}, 1000000, 2, 1000, 1000},
+    {"exact", {{800, 800}, {300, 300}}, 1000000, 2, 1000, 1000},
     {"one as heavy as the doubt", {{512, 1024}}, 1500000, 1, 1000, 1500},
-    {"a short one says little", {{8, 25}}, 1032692, 1, 100000, 103270},
-    {"a long one much", {{8, 25}, {10000, 12000}}, 1191730, 2, 100000, 119173},
+    {"a short one says nothing", {{8, 25}, {255, 400}}, 0, 0, 100000, 100000},
+    {"a middle one little", {{256, 300}}, 1057291, 1, 100000, 105730},
+    {"a long one much", {{256, 300}, {10000, 12000}}, 1189821, 2, 100000, 118983},
     {"far less", {{100000, 60000}}, 612121, 1, 1000, 613},
     {"nonsense is cut above", {{16384, UINT64_MAX}}, 5848484, 1, 1000, 3000},
     {"and below", {{16384, 1}}, 272727, 1, 1000, 500},
@@ -212,7 +213,7 @@ test_ratio_follows(void **state)
 		for (int i = 0; i < 300; i++) {
 			struct target_outcome o = fine;
 
-			o.estimated = 100 + (uint64_t)random() % 20000;
+			o.estimated = 300 + (uint64_t)random() % 20000;
 			o.reported = o.estimated * percent[p] / 100;
 			target_settle(&row, &o, &policy, (struct wall_ms){T0});
 		}

@@ -23,13 +23,19 @@ name(const char *text)
 	return (struct env_bytes){text, strlen(text)};
 }
 
+static struct target_ref
+ref(uint16_t channel, const char *model)
+{
+	return (struct target_ref){channel, name(model)};
+}
+
 static struct target_change
 feed(struct txn *txn, const char *model, bool failed, int64_t at)
 {
 	struct target_change change;
 
 	OK(target_feed(
-	    txn, 0, name(model), failed ? &bad : &fine, &policy, (struct wall_ms){at}, &change));
+	    txn, ref(0, model), failed ? &bad : &fine, &policy, (struct wall_ms){at}, &change));
 	return change;
 }
 
@@ -78,7 +84,7 @@ company_in(struct txn *txn, void *arg)
 			if (*p == '~' || *p == '<')
 				now.v += *p == '~' ? 1 : -90 * MIN;
 			else
-				OK(target_feed(txn, channel, (struct env_bytes){&model, 1},
+				OK(target_feed(txn, (struct target_ref){channel, {&model, 1}},
 				    failed ? &bad : &fine, &policy, now, &change));
 		}
 		if (change.alone != company[i].alone)
@@ -149,7 +155,6 @@ changes_in(struct txn *txn, void *arg)
 	assert_true(c.rests);
 	assert_int_equal(c.until_ms, T0 + 5 * MIN);
 	assert_int_equal(c.old_until_ms, 0);
-	assert_int_equal(c.consecutive, 3);
 	c = feed(txn, "m", true, T0 + MIN);
 	assert_false(c.rests || c.back); /* it rests already */
 	c = feed(txn, "m", false, T0 + 2 * MIN);
@@ -173,7 +178,7 @@ static bool
 has(struct txn *txn, uint16_t channel, const char *model, uint32_t consecutive)
 {
 	struct target_row row;
-	enum store_rc rc = target_get(txn, channel, name(model), &row);
+	enum store_rc rc = target_get(txn, ref(channel, model), &row);
 
 	assert_int_equal(row.version, 1);
 	if (rc == STORE_NONE)
@@ -188,7 +193,7 @@ put(struct txn *txn, uint16_t channel, struct env_bytes model, uint32_t consecut
 {
 	struct target_row row = {.consecutive = consecutive, .success_ms = used};
 
-	return target_put(txn, channel, model, &row);
+	return target_put(txn, (struct target_ref){channel, model}, &row);
 }
 
 static bool
@@ -288,6 +293,73 @@ test_bound(void **state)
 	in_txn(state, bound_in);
 }
 
+static void
+feed_named(struct txn *txn, const char *model, bool failed, int64_t now_ms)
+{
+	struct target_outcome outcome = failed ? bad : fine;
+	struct target_change change;
+
+	outcome.named = true;
+	OK(target_feed(txn, ref(0, model), &outcome, &policy, (struct wall_ms){now_ms}, &change));
+}
+
+/* Clients cannot keep out what the configuration names, neither by their number nor by hashes made for it. */
+static enum store_rc
+named_in(struct txn *txn, void *arg)
+{
+	char model[32];
+
+	(void)arg;
+	feed_named(txn, "known", false, T0);
+	for (unsigned i = 0; i < TARGET_MODELS_MAX; i++) {
+		snprintf(model, sizeof model, "model-%u", i);
+		feed(txn, model, false, T0 + MIN + i);
+	}
+	assert_int_equal(rows_of(txn, 0), TARGET_MODELS_MAX);
+	for (int i = 0; i < 5; i++)
+		feed_named(txn, "new", true, T0 + 2 * MIN);
+	assert_false(has(txn, 0, "model-0", 0));
+	feed_named(txn, "newer", false, T0 + 2 * MIN);
+	assert_true(has(txn, 0, "known", 0) && has(txn, 0, "new", 5));
+	assert_int_equal(rows_of(txn, 0), TARGET_MODELS_MAX);
+	return STORE_OK;
+}
+
+static void
+test_named(void **state)
+{
+	in_txn(state, named_in);
+}
+
+/* Others stand wherever it could: with hashes that were made for that. */
+static enum store_rc
+surrounded_in(struct txn *txn, void *arg)
+{
+	char bytes[sizeof(struct target_row) + 1];
+	struct target_row row = {.version = 1, .success_ms = T0};
+	uint64_t hash = key_hash(0, "known", 5);
+
+	(void)arg;
+	for (unsigned i = 0; i < 4; i++) {
+		memcpy(bytes, &row, sizeof row);
+		bytes[sizeof row] = (char)('0' + i);
+		OK(txn_put(txn, key_of(KEY_TARGET, 0, (hash + i) % ((UINT64_C(1) << 40) - 1)),
+		    bytes, sizeof bytes));
+	}
+	feed(txn, "known", true, T0);
+	assert_false(has(txn, 0, "known", 1));
+	feed_named(txn, "known", true, T0);
+	assert_true(has(txn, 0, "known", 1));
+	assert_int_equal(rows_of(txn, 0), 4);
+	return STORE_OK;
+}
+
+static void
+test_surrounded(void **state)
+{
+	in_txn(state, surrounded_in);
+}
+
 /* What no version of ours writes reads as nothing, and is written over. */
 static enum store_rc
 foreign_in(struct txn *txn, void *arg)
@@ -345,7 +417,7 @@ try_in(struct txn *txn, void *arg)
 	struct trial *trial = arg;
 	bool taken;
 	enum store_rc rc =
-	    target_try(txn, 0, name("m"), &policy, (struct wall_ms){trial->now}, &taken);
+	    target_try(txn, ref(0, "m"), &policy, (struct wall_ms){trial->now}, &taken);
 
 	if (rc == STORE_OK)
 		__atomic_store_n(&trial->taken, taken, __ATOMIC_RELAXED);
@@ -358,7 +430,7 @@ feed_in(struct txn *txn, void *arg)
 	const struct trial *trial = arg;
 	struct target_change change;
 
-	return target_feed(txn, 0, name("m"), &bad, &policy, (struct wall_ms){trial->now}, &change);
+	return target_feed(txn, ref(0, "m"), &bad, &policy, (struct wall_ms){trial->now}, &change);
 }
 
 static int
@@ -400,7 +472,7 @@ check_calls(struct txn *txn, void *arg)
 	struct target_row row;
 
 	(void)arg;
-	OK(target_get(txn, 0, name("m"), &row));
+	OK(target_get(txn, ref(0, "m"), &row));
 	target_sums(&row, &policy, (struct wall_ms){T0}, &sums);
 	assert_int_equal(sums.calls, CHILDREN * ROUNDS);
 	assert_int_equal(sums.failures, CHILDREN * ROUNDS);
@@ -459,7 +531,7 @@ trials_in(struct txn *txn, void *arg)
 	for (size_t i = 0; i < NELEM(steps); i++) {
 		bool taken;
 
-		OK(target_try(txn, 0, name("m"), &policy, (struct wall_ms){steps[i].at}, &taken));
+		OK(target_try(txn, ref(0, "m"), &policy, (struct wall_ms){steps[i].at}, &taken));
 		if (taken != steps[i].taken)
 			fail_msg("%s: got %d", steps[i].what, taken);
 	}
@@ -481,6 +553,8 @@ main(void)
 	    TXN_TEST(test_changes),
 	    TXN_TEST(test_rows),
 	    TXN_TEST(test_bound),
+	    TXN_TEST(test_named),
+	    TXN_TEST(test_surrounded),
 	    TXN_TEST(test_foreign),
 	    TXN_TEST(test_processes),
 	    TXN_TEST(test_trials),

@@ -478,14 +478,39 @@ test_named(void **state)
 		if (task_named(name) != named[i].want)
 			fail_msg("%s: got %s, want %s", named[i].name, shown(task_named(name)),
 			    shown(named[i].want));
-		for (unsigned t = 0; t < TASK__MAX; t++)
-			if (task_is((enum task)t, name) != (named[i].want == (enum task)t))
-				fail_msg("%s: is it %s?", named[i].name, task_name((enum task)t));
 	}
 	for (unsigned t = 0; t < TASK__MAX; t++)
 		assert_int_equal(task_named(text_span(task_name((enum task)t))), t);
 	assert_string_equal(task_name(TASK__MAX), "");
-	assert_false(task_is(TASK__MAX, SPAN("vision")));
+}
+
+static const struct {
+	const char *a, *b;
+	bool alike, same;
+} pairs[] = {
+    {"Code-Review", "code_review", true, true},
+    {"codereview", " code review", true, true},
+    {"code-review", "debugging", false, true},
+    {"legal-review", "Legal Review", true, true},
+    {"legal-review", "legal", false, false},
+    {"legal", "vision", false, false},
+    {"code", "translation", false, false},
+    {"", "-_ ", true, true},
+};
+
+static void
+test_same(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NELEM(pairs); i++) {
+		struct span a = text_span(pairs[i].a), b = text_span(pairs[i].b);
+
+		if (task_spelt_alike(a, b) != pairs[i].alike ||
+		    task_spelt_alike(b, a) != pairs[i].alike)
+			fail_msg("%s, %s: spelt alike?", pairs[i].a, pairs[i].b);
+		if (task_is_same(a, b) != pairs[i].same || task_is_same(b, a) != pairs[i].same)
+			fail_msg("%s, %s: the same?", pairs[i].a, pairs[i].b);
+	}
 }
 
 /* Each of these, repeated to 1 MB, takes well below a second. */
@@ -540,6 +565,7 @@ main(void)
 	    cmocka_unit_test(test_around),
 	    cmocka_unit_test(test_pasted),
 	    cmocka_unit_test(test_named),
+	    cmocka_unit_test(test_same),
 	    cmocka_unit_test(test_hostile),
 	    cmocka_unit_test(test_cut),
 	};

@@ -1,6 +1,7 @@
 #include "task_ask.h"
 
 #include "lib/conf_text.h"
+#include "lib/in_arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,24 +12,6 @@
 
 #define CHANNEL \
 	"'channels': {'c': {'provider': 'openai', 'accounts': [{'id': 'a', 'api_key': 'k'}]}}"
-
-static struct arena *arena;
-
-static int
-set_up(void **state)
-{
-	(void)state;
-	arena = arena_new((size_t)1 << 24);
-	return 0;
-}
-
-static int
-tear_down(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 static const struct {
 	const char *what, *conf, *want;
@@ -181,5 +164,5 @@ main(void)
 	    cmocka_unit_test(test_many_names),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, in_arena_begin, in_arena_end);
 }

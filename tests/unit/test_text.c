@@ -308,6 +308,16 @@ test_distance(void **state)
 	}
 }
 
+static void
+test_hex(void **state)
+{
+	char out[8] = "???????";
+
+	(void)state;
+	text_hex("\x0f\xa0\x7f", 5, out);
+	assert_string_equal(out, "0fa07??");
+}
+
 int
 main(void)
 {
@@ -322,6 +332,7 @@ main(void)
 	    cmocka_unit_test(test_clean),
 	    cmocka_unit_test(test_same_secret),
 	    cmocka_unit_test(test_distance),
+	    cmocka_unit_test(test_hex),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

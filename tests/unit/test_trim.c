@@ -125,7 +125,6 @@ static const struct {
     {"long arguments (CTX-02)", "u c10000 r", TRIM_DYNAMIC, 0, "0", 10000, NULL},
     {"... of older ones", "u c10000 r a u", TRIM_DYNAMIC, 0, "0 3 4", 0, "0 3 4"},
     {"no user: answers", "s a9 a9 a9", TRIM_DYNAMIC, 0, "0 3", 0, "0 3"},
-    {"summary goes the same way", "s u a u c r a u", TRIM_SUMMARY, 0, "0 6 7", 0, "0 7"},
     {"nothing may be sent", "u", TRIM_DYNAMIC, 0, "0", -1000, NULL},
 };
 
@@ -139,14 +138,15 @@ test_cases(void **state)
 	for (size_t i = 0; i < NELEM(cases); i++) {
 		struct arena *arena = arena_new(512 * MB);
 		struct form form = letters_form(arena, cases[i].letters);
-		struct trim_policy policy = {.way = cases[i].way, .rounds = cases[i].rounds};
+		struct trim_policy policy = {
+		    .model = &model, .way = cases[i].way, .rounds = cases[i].rounds};
 		struct why why = {.text = ""};
 		const char *got = NULL;
 		struct trim trim;
 
 		if (cases[i].fits != NULL)
 			policy.budget = cost_of(&form, cases[i].fits) + cases[i].more;
-		if (trim_form(arena, &form, &model, &policy, &trim, &why) == ERR_OK)
+		if (trim_form(arena, &form, &policy, &trim, &why) == ERR_OK)
 			got = kept_of(arena, &form, &trim.form);
 		if ((got == NULL) != (cases[i].want == NULL) ||
 		    (got != NULL && strcmp(got, cases[i].want) != 0)) {
@@ -198,7 +198,7 @@ test_shortened(void **state)
 	struct arena *arena = arena_new(512 * MB);
 	struct form form = letters_form(arena, "s u C900 r900");
 	struct tokens_model model = model_of();
-	struct trim_policy policy = {.way = TRIM_DYNAMIC};
+	struct trim_policy policy = {.model = &model, .way = TRIM_DYNAMIC};
 	struct form_part *results = form.turns[3].parts, *inner;
 	struct why why;
 	struct trim trim;
@@ -211,7 +211,7 @@ test_shortened(void **state)
 	results[1].result.parts = inner;
 	results[1].result.nparts = 2;
 	policy.budget = cost_of(&form, "0 1 2") + 2000;
-	assert_int_equal(trim_form(arena, &form, &model, &policy, &trim, &why), ERR_OK);
+	assert_int_equal(trim_form(arena, &form, &policy, &trim, &why), ERR_OK);
 	assert_int_equal(trim.messages, 1);
 	assert_in_range(trim.after, policy.budget - 300, policy.budget);
 	assert_true(letters_is_cut(
@@ -234,7 +234,7 @@ test_thoughts(void **state)
 	struct form form = letters_form(arena, "u t900 r");
 	struct tokens_model model = model_of();
 	struct form_part *part = &form.turns[1].parts[0];
-	struct trim_policy policy = {.way = TRIM_DYNAMIC};
+	struct trim_policy policy = {.model = &model, .way = TRIM_DYNAMIC};
 	struct why why = {""};
 	struct trim trim;
 
@@ -242,10 +242,10 @@ test_thoughts(void **state)
 	form.turns[1].parts[1].call.arguments = SPAN("{}");
 	part->kind = FORM_THOUGHT;
 	policy.budget = cost_of(&form, "0 2") + 500;
-	assert_int_equal(trim_form(arena, &form, &model, &policy, &trim, &why), ERR_OK);
+	assert_int_equal(trim_form(arena, &form, &policy, &trim, &why), ERR_OK);
 	assert_true(letters_is_cut(trim.form.turns[1].parts[0].text, part->text));
 	part->thought.seal = SPAN("s");
-	assert_int_equal(trim_form(arena, &form, &model, &policy, &trim, &why), ERR_BAD_INPUT);
+	assert_int_equal(trim_form(arena, &form, &policy, &trim, &why), ERR_BAD_INPUT);
 	assert_non_null(strstr(why.text, "what has to stay of it is "));
 	assert_non_null(
 	    strstr(why.text, arena_print(arena, "room for %lld", (long long)policy.budget)));
@@ -261,7 +261,8 @@ check_uneven(const char *ends, const char *middle, enum form_kind kind)
 	struct form_part *part =
 	    form_add_part(arena, form_add_turn(arena, &form, FORM_ASSISTANT, 4), kind);
 	struct tokens_model model = model_of();
-	struct trim_policy policy = {.way = TRIM_DYNAMIC, .budget = cost_of(&form, "0 1") + 4000};
+	struct trim_policy policy = {
+	    .model = &model, .way = TRIM_DYNAMIC, .budget = cost_of(&form, "0 1") + 4000};
 	struct buf *text = arena_buf(arena, 4 * MB);
 	struct why why = {""};
 	struct trim trim;
@@ -269,7 +270,7 @@ check_uneven(const char *ends, const char *middle, enum form_kind kind)
 	for (int i = 0; i < 30000; i++)
 		buf_z(text, i < 5000 || i >= 25000 ? ends : middle);
 	*(kind == FORM_DOCUMENT ? &part->media.plain : &part->text) = buf_text(text);
-	assert_int_equal(trim_form(arena, &form, &model, &policy, &trim, &why), ERR_OK);
+	assert_int_equal(trim_form(arena, &form, &policy, &trim, &why), ERR_OK);
 	if (trim.after > policy.budget || trim.after < policy.budget * 4 / 5)
 		fail_msg("%s%s: %lld of %lld", ends, middle, (long long)trim.after,
 		    (long long)policy.budget);
@@ -308,38 +309,15 @@ test_empty(void **state)
 	struct arena *arena = arena_new(64 * MB);
 	struct tokens_model model = model_of();
 	const struct form form = {.turns = NULL};
-	struct trim_policy policy = {.way = TRIM_ROUNDS, .rounds = 1, .budget = 1};
+	struct trim_policy policy = {.model = &model, .way = TRIM_ROUNDS, .rounds = 1, .budget = 1};
 	struct why why;
 	struct trim trim;
 
 	(void)state;
-	assert_int_equal(trim_form(arena, &form, &model, &policy, &trim, &why), ERR_BAD_INPUT);
+	assert_int_equal(trim_form(arena, &form, &policy, &trim, &why), ERR_BAD_INPUT);
 	policy.budget = 0;
-	assert_int_equal(trim_form(arena, &form, &model, &policy, &trim, &why), ERR_OK);
+	assert_int_equal(trim_form(arena, &form, &policy, &trim, &why), ERR_OK);
 	assert_int_equal(trim.messages, 0);
-	arena_free(&arena);
-}
-
-/* What went, for who writes a summary of it, and where that goes. */
-static void
-test_summary(void **state)
-{
-	struct arena *arena = arena_new(64 * MB);
-	struct tokens_model model = model_of();
-	struct form form = letters_form(arena, "s d u c r a u a u");
-	struct trim_policy policy = {.way = TRIM_SUMMARY, .budget = cost_of(&form, "0 1 6 7 8")};
-	struct why why;
-	struct trim trim;
-
-	(void)state;
-	assert_int_equal(trim_form(arena, &form, &model, &policy, &trim, &why), ERR_OK);
-	assert_string_equal(kept_of(arena, &form, &trim.form), "0 1 6 7 8");
-	form.turns = trim.gone;
-	form.nturns = trim.ngone;
-	assert_int_equal(trim.ngone, 4);
-	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(trim.gone[i].at, 2 + i);
-	assert_int_equal(trim.note_at, 2);
 	arena_free(&arena);
 }
 
@@ -360,7 +338,7 @@ check_many(size_t rounds, const char *round, enum trim_way way)
 	struct arena *arena = arena_new(1024 * MB);
 	struct form form = letters_form(arena, "s");
 	struct tokens_model model = model_of();
-	struct trim_policy policy = {.way = way, .rounds = 3};
+	struct trim_policy policy = {.model = &model, .way = way, .rounds = 3};
 	struct span text = letters_text(arena, 1);
 	struct why why;
 	struct trim trim;
@@ -372,7 +350,7 @@ check_many(size_t rounds, const char *round, enum trim_way way)
 	letters_turn(arena, &form, 'u', text);
 	policy.budget = tokens_form(&model, &form) / 2;
 	began = cpu_s();
-	assert_int_equal(trim_form(arena, &form, &model, &policy, &trim, &why), ERR_OK);
+	assert_int_equal(trim_form(arena, &form, &policy, &trim, &why), ERR_OK);
 	if (cpu_s() - began > 2)
 		fail_msg("%s: %.1f s", round, cpu_s() - began);
 	assert_true(trim.after <= policy.budget && trim.messages > 0);
@@ -387,7 +365,7 @@ test_many(void **state)
 	check_many(33000, "ucr", TRIM_DYNAMIC);
 	check_many(100000, "u", TRIM_ROUNDS);
 	check_many(100000, "a", TRIM_DYNAMIC);
-	check_many(50000, "cr", TRIM_SUMMARY);
+	check_many(50000, "cr", TRIM_DYNAMIC);
 	check_many(500, "ucra", TRIM_DYNAMIC);
 }
 
@@ -402,7 +380,6 @@ main(void)
 	    cmocka_unit_test(test_uneven),
 	    cmocka_unit_test(test_least),
 	    cmocka_unit_test(test_empty),
-	    cmocka_unit_test(test_summary),
 	    cmocka_unit_test(test_many),
 	};
 

@@ -191,6 +191,34 @@ spoiled(void **state)
 	free(copy);
 }
 
+/* One slot that leads out of the file, and then no slot that is free. */
+static void
+bent(void **state)
+{
+	char *copy = malloc(real.file.n);
+	struct vocab_header h;
+	struct vocab vocab;
+	uint64_t hash = vocab_hash("hello", 5);
+	uint32_t at_len = 0xffffff05;
+	char *tags, *slots;
+
+	(void)state;
+	assert_non_null(copy);
+	memcpy(copy, real.file.p, real.file.n);
+	memcpy(&h, copy, sizeof h);
+	assert_int_equal(vocab_read((struct span){copy, real.file.n}, &vocab, NULL), ERR_OK);
+	tags = copy + h.extents[0].tags_at;
+	slots = copy + h.extents[0].slots_at;
+	for (uint32_t i = 0; i < h.extents[0].slots; i++) {
+		tags[i] = (char)vocab_tag(hash);
+		memcpy(slots + i * sizeof(struct vocab_slot) + 4, &at_len, 4);
+	}
+	assert_int_equal(vocab_rank(&vocab.tables[0], "hello", 5), VOCAB_NONE);
+	memset(tags, (char)(vocab_tag(hash) ^ 0x80), h.extents[0].slots);
+	assert_int_equal(vocab_rank(&vocab.tables[0], "hello", 5), VOCAB_NONE);
+	free(copy);
+}
+
 static void
 files(void **state)
 {
@@ -228,6 +256,7 @@ main(void)
 	    cmocka_unit_test(headers),
 	    cmocka_unit_test(lengths),
 	    cmocka_unit_test(spoiled),
+	    cmocka_unit_test(bent),
 	    cmocka_unit_test(files),
 	};
 

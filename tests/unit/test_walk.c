@@ -380,7 +380,7 @@ test_take(void **state)
 	(void)state;
 	world_init(&w, "a:0 b:0 c:0", SPAN(""), ROUTE_WIRES_ALL);
 	assert_int_equal(w.walk.plan.visited, 0);
-	assert_true(walk_has_spare(&w.walk));
+	assert_true(walk_has_other(&w.walk));
 	rule = walk_rule(&w.walk, 77);
 	assert_int_equal(rule.strategy, CONF_ROUTE_MIXED);
 	assert_int_equal(rule.fallback, CONF_ROUTE_COST_FIRST);
@@ -393,19 +393,19 @@ test_take(void **state)
 	assert_string_equal(w.walk.wish.model, "m2");
 	assert_true(text_is(w.walk.wish.realm, "cn"));
 	assert_int_equal(w.walk.max_attempts, 5); /* of the first one's channel */
-	walk_aim(&w.walk);
+	walk_note_answers(&w.walk);
 	assert_true(w.walk.wish.no_probe);
 	w.walk.has_outcome = true;
 	assert_int_equal(walk_rule(&w.walk, 0).strategy, CONF_ROUTE_COST_FIRST);
 	w.walk.candidates[0].out = ELECT_FULL;
 	w.walk.candidates[1].out = ELECT_RESTS;
-	assert_false(walk_has_spare(&w.walk));
-	walk_aim(&w.walk);
+	assert_false(walk_has_other(&w.walk));
+	walk_note_answers(&w.walk);
 	assert_true(w.walk.wish.no_probe); /* the busy one comes before who rests */
 	walk_take(&w.walk, 0, w.arena);
 	assert_int_equal(w.walk.max_attempts, 5);
 	assert_false(w.walk.trial);
-	walk_aim(&w.walk);
+	walk_note_answers(&w.walk);
 	assert_false(w.walk.wish.no_probe);
 	w.walk.facts[2].rest_until_ms = NOW;
 	assert_false(walk_next_channel(&w.walk, w.arena)); /* the first one rests now */
@@ -434,7 +434,7 @@ test_no_choice(void **state)
 	assert_int_equal(w.walk.plan.visited, 1);
 	assert_int_equal(w.walk.wish.channel, 1);
 	assert_int_equal(w.walk.max_attempts, 4);
-	assert_false(walk_has_spare(&w.walk));
+	assert_false(walk_has_other(&w.walk));
 	arena_free(&w.arena);
 }
 

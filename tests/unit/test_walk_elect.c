@@ -81,8 +81,7 @@ put_row_in(struct txn *txn, void *arg)
 {
 	const struct scene *s = arg;
 
-	return target_put(txn, s->rig.pool->channels[s->channel].number,
-	    (struct env_bytes){s->model, strlen(s->model)}, s->row);
+	return target_put(txn, pool_target(s->rig.pool, s->channel, text_span(s->model)), s->row);
 }
 
 static void

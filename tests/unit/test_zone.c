@@ -1,5 +1,7 @@
 #include "base/zone.h"
 
+#include "lib/in_arena.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,24 +11,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static struct arena *arena;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	arena = arena_new(16777216);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 static const struct zone *
 load(const char *name)
@@ -361,5 +345,5 @@ main(void)
 	    cmocka_unit_test(test_host_zone),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, in_arena_begin, in_arena_end);
 }
