@@ -171,10 +171,12 @@ remember(struct bpe_memo *memo, uint64_t hash, size_t count)
 }
 
 static size_t
-count_short(const struct work *w, struct span piece)
+count_anew(const struct work *w, struct span piece)
 {
 	struct bpe_parts *parts = &w->room->windows[0];
 
+	if (piece.n > BPE_WINDOW)
+		return count_long(w, piece);
 	merge(w, piece.p, piece.n, parts);
 	note(w, piece.p, parts->at, parts->n);
 	return parts->n;
@@ -187,7 +189,7 @@ count_again(const struct work *w, struct span piece)
 	size_t n = recall(w->room->memo, hash);
 
 	if (n == 0) {
-		n = count_short(w, piece);
+		n = count_anew(w, piece);
 		remember(w->room->memo, hash, n);
 	}
 	return n;
@@ -208,7 +210,7 @@ bpe_count(
 		note(&w, piece.p, parts->at, 1);
 		return 1;
 	}
-	if (piece.n > BPE_WINDOW)
-		return count_long(&w, piece);
-	return room->memo == NULL || ids != NULL ? count_short(&w, piece) : count_again(&w, piece);
+	if (room->memo == NULL || ids != NULL || piece.n > COUNT_MASK)
+		return count_anew(&w, piece);
+	return count_again(&w, piece);
 }
