@@ -102,6 +102,14 @@ cut(const struct work *w, struct span piece, const struct bpe_parts *here, struc
 	}
 }
 
+/* Are the bytes behind a step those that led to it, as far as cut() looked? Then it is the next one, too: runs of one sign. */
+static bool
+repeats(struct span piece, size_t step)
+{
+	return piece.n >= step + 2 * BPE_WINDOW &&
+	       memcmp(piece.p, piece.p + step, 2 * BPE_WINDOW) == 0;
+}
+
 static size_t
 count_long(const struct work *w, struct span piece)
 {
@@ -110,12 +118,16 @@ count_long(const struct work *w, struct span piece)
 
 	merge(w, piece.p, BPE_WINDOW, here);
 	while (piece.n > BPE_WINDOW) {
-		size_t k = cut(w, piece, here, next);
+		size_t k = cut(w, piece, here, next), step = here->at[k];
 		struct bpe_parts *was = here;
+		bool again = true;
 
-		note(w, piece.p, here->at, k);
-		piece = text_from(piece, here->at[k]);
-		n += k;
+		while (again) {
+			note(w, piece.p, here->at, k);
+			n += k;
+			again = repeats(piece, step);
+			piece = text_from(piece, step);
+		}
 		here = next;
 		next = was;
 	}
@@ -125,11 +137,15 @@ count_long(const struct work *w, struct span piece)
 
 #define COUNT_MASK UINT64_C(0xffff)
 
-/* Both encodings share the memo. */
+/*
+ * Both encodings share the memo. Nothing but the hash tells pieces apart here, and that of the table alone is the same for
+ * some of different lengths: " =========" and "#========".
+ */
 static uint64_t
 memo_hash(const struct vocab_table *table, struct span piece)
 {
-	return vocab_hash(piece.p, piece.n) ^ (uintptr_t)table * 0x9e3779b97f4a7c15u;
+	return vocab_hash(piece.p, piece.n) ^ (uintptr_t)table * 0x9e3779b97f4a7c15u ^
+	       piece.n * 0xd6e8feb86659fd93u;
 }
 
 /* 0: not remembered. */
@@ -155,10 +171,12 @@ remember(struct bpe_memo *memo, uint64_t hash, size_t count)
 }
 
 static size_t
-count_short(const struct work *w, struct span piece)
+count_anew(const struct work *w, struct span piece)
 {
 	struct bpe_parts *parts = &w->room->windows[0];
 
+	if (piece.n > BPE_WINDOW)
+		return count_long(w, piece);
 	merge(w, piece.p, piece.n, parts);
 	note(w, piece.p, parts->at, parts->n);
 	return parts->n;
@@ -171,7 +189,7 @@ count_again(const struct work *w, struct span piece)
 	size_t n = recall(w->room->memo, hash);
 
 	if (n == 0) {
-		n = count_short(w, piece);
+		n = count_anew(w, piece);
 		remember(w->room->memo, hash, n);
 	}
 	return n;
@@ -192,7 +210,7 @@ bpe_count(
 		note(&w, piece.p, parts->at, 1);
 		return 1;
 	}
-	if (piece.n > BPE_WINDOW)
-		return count_long(&w, piece);
-	return room->memo == NULL || ids != NULL ? count_short(&w, piece) : count_again(&w, piece);
+	if (room->memo == NULL || ids != NULL || piece.n > COUNT_MASK)
+		return count_anew(&w, piece);
+	return count_again(&w, piece);
 }

@@ -142,6 +142,30 @@ windows(void **state)
 		}
 }
 
+/* Pieces that differ in their first byte and their length alone are not taken for each other. */
+static void
+told_apart(void **state)
+{
+	static uint32_t want[LONGEST];
+	char text[40];
+
+	(void)state;
+	for (unsigned first = 1; first < 256; first++)
+		for (size_t n = 4; n < sizeof text; n++) {
+			const struct vocab_table *t = &vocab.tables[first % VOCAB__MAX];
+			struct span piece = {text, n};
+			size_t count, got;
+
+			memset(text, first % 3 == 0 ? '=' : '\xbd', n);
+			text[0] = (char)first;
+			count = by_rule(t, piece, want);
+			got = bpe_count(t, piece, room, NULL);
+			if (got != count)
+				fail_msg(
+				    "%02x and %zu more: %zu, want %zu", first, n - 1, got, count);
+		}
+}
+
 /* More ids than there is room for. */
 static void
 room_for_ids(void **state)
@@ -184,6 +208,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(windows),
+	    cmocka_unit_test(told_apart),
 	    cmocka_unit_test(room_for_ids),
 	    cmocka_unit_test(linear),
 	};
