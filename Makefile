@@ -9,6 +9,9 @@ PYTHON := /usr/bin/python3
 SECS ?= 30
 # More words for pytest in scenarios: -m 'not broad', -k resets ...
 SCEN ?=
+# Its processes read all tests when they start: compiled once, in one place for all build directories.
+PYTEST = SLUICE_BUILD=$(B) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/python \
+	$(PYTHON) -m pytest -q -p no:cacheprovider
 
 # Ask the compiler for each flag instead of assuming it.
 try = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo '$(1)')
@@ -158,22 +161,21 @@ demo: setup-demo ## see it work in one minute, on loopback
 .PHONY: check
 check: setup-test ## install what is missing, build, run unit, scenario, configuration, lint and short web-server tests
 	@$(MAKE) --no-print-directory -j2 WERROR=-Werror all unit-programs
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory -j4 -Otarget lint unit e2e-short scen-read
 	@$(MAKE) --no-print-directory scen
-	@$(MAKE) --no-print-directory e2e-short
 
-.PHONY: unit-programs unit scen e2e-short e2e kill
+.PHONY: unit-programs unit scen scen-read e2e-short e2e
 unit-programs: $(UNIT) $(B)/sluice.tokens
 unit: $(UNIT) ## unit tests (cmocka)
-	prove -j2 -e 'sh tests/lib/tap.sh' $(UNIT)
+	prove -j6 -e 'sh tests/lib/tap.sh' $(UNIT)
 scen: all $(B)/sluice.tokens ## scenario tests: the real program against a scripted provider
-	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider -n 6 $(SCEN) tests/scen
+	$(PYTEST) -n 6 $(SCEN) tests/scen
+scen-read:
+	@$(PYTEST) --collect-only tests/scen >/dev/null
 e2e-short: all
-	SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_00_short.py
+	$(PYTEST) tests/e2e/test_00_short.py
 e2e: all $(B)/bench/tokens $(B)/sluice.tokens ## every test through the real web servers, and the table of what each set-up can do
-	SLUICE_BUILD=$(B) SLUICE_TABLE=$(B)/e2e-table.md $(PYTHON) -m pytest -q -p no:cacheprovider -n 3 --dist loadgroup \
-		--ignore tests/e2e/test_00_short.py tests/e2e
+	SLUICE_TABLE=$(B)/e2e-table.md $(PYTEST) -n 3 --dist loadgroup --ignore tests/e2e/test_00_short.py tests/e2e
 
 .PHONY: agents
 agents: all ## Claude Code, Codex and opencode by the gateway, on every API (downloads 1 GB once; 2 minutes)
@@ -181,9 +183,9 @@ agents: all ## Claude Code, Codex and opencode by the gateway, on every API (dow
 
 .PHONY: matrix
 matrix: all ## what arrives on a channel of another API: tests it, prints the table, puts it into README.md
-	-@SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider --no-summary tests/scen/test_54_matrix.py >/dev/null
+	-@$(PYTEST) --no-summary tests/scen/test_54_matrix.py >/dev/null
 	@SLUICE_BUILD=$(B) $(PYTHON) tests/lib/matrix.py
-	@SLUICE_BUILD=$(B) $(PYTHON) -m pytest -q -p no:cacheprovider tests/scen/test_54_matrix.py
+	@$(PYTEST) tests/scen/test_54_matrix.py
 
 .PHONY: asan
 asan: ## unit and scenario tests under AddressSanitizer and UBSan

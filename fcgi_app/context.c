@@ -164,12 +164,31 @@ has_room(struct serve_job *j)
 	int64_t session = conf->context.max_session_bytes, body = conf->server.max_body_bytes;
 	int64_t most = session < body ? session : body;
 	uint64_t bytes = j->context.had.head.bytes + read->messages.raw.n + read->input.raw.n;
+	size_t items = form_items(j->context.had.turns, j->context.had.n) +
+	               scan_items(read->body, FORM_ITEMS_MAX);
 
+	if (items > FORM_ITEMS_MAX)
+		return refuse_size(
+		    j, arena_print(j->s->arena,
+		           "it would have more than %d messages, parts of them and tools",
+		           FORM_ITEMS_MAX));
 	return bytes <= (uint64_t)most ||
 	       refuse_size(j,
 	           arena_print(j->s->arena,
 	               "it would have %llu bytes, and %lld are kept of one (context.max_session)",
 	               (unsigned long long)bytes, (long long)most));
+}
+
+/* The answer is one more. */
+static bool
+has_turns(struct serve_job *j)
+{
+	size_t n = j->context.had.n + j->context.nfresh + 1;
+
+	return n <= TALK_TURNS_MAX ||
+	       refuse_size(
+	           j, arena_print(j->s->arena, "it would have %zu messages, and %d are kept of one",
+	                  n, TALK_TURNS_MAX));
 }
 
 bool
@@ -193,6 +212,8 @@ context_begin(struct serve_job *j)
 		return false;
 	if (context_join(j, &why) != ERR_OK)
 		return refuse(j, why.text);
+	if (!has_turns(j))
+		return false;
 	c->appends = j->convert.gathers = !j->explain;
 	c->wished = j->walk.wish.tokens;
 	return true;

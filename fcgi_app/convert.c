@@ -3,6 +3,7 @@
 #include "convert_defaults.h"
 #include "convert_turns.h"
 #include "dialect/edit.h"
+#include "dialect/messages.h"
 
 #define EDITS_FIXED 4 /* model, usage, stream, limit */
 #define BODY_SLACK (1024 * 1024)
@@ -213,6 +214,20 @@ write_body(struct convert *c, const struct convert_target *target, struct why *w
 	return ERR_OK;
 }
 
+/* In a conversation that others serve, too, the thoughts may be missing that the host wants back. */
+static void
+stop_thinking(struct convert *c, const struct convert_target *target)
+{
+	struct form_target to = convert_form_target(c, target);
+	struct edit edit;
+
+	if (to.wire != FORM_MESSAGES || c->form.thinking_budget <= 0 ||
+	    messages_may_think(c->say, &to) || !edit_remove(c->way.body, "thinking", &edit))
+		return;
+	apply(c, &edit, 1);
+	form_drop(&c->way.loss, c->arena, SPAN("thinking"));
+}
+
 /* The client's body, with the conversation in place of its own list. */
 static enum err
 say_body(struct convert *c, const struct convert_target *target, struct why *why)
@@ -223,6 +238,7 @@ say_body(struct convert *c, const struct convert_target *target, struct why *why
 	if (err != ERR_OK)
 		return err;
 	edit_body(c, &read, target->model);
+	stop_thinking(c, target);
 	name_dropped(c);
 	return ERR_OK;
 }

@@ -3,7 +3,7 @@
  *
  * Same wire     the body passes with only the edited values replaced: the model's name, stream_options, and what the
  *               channel's quirks and the target's defaults ask for; of a conversation that is not the client's alone also
- *               the list (convert_turns.h)
+ *               the list (convert_turns.h), and "thinking" where it wants thoughts that are not there
  * Another wire  the body is read once into the one form, checked, and written for each channel that it is aimed at
  * Errors        ERR_BAD_INPUT: the request cannot be put into the channel's API; the text is the client's 400. It comes
  *               before anybody is asked.

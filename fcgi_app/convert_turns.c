@@ -1,6 +1,8 @@
 #include "convert_turns.h"
 
 #include "dialect/edit.h"
+#include "dialect/messages.h"
+#include "dialect/messages_ids.h"
 
 #include <string.h>
 
@@ -13,7 +15,8 @@ struct turns {
 	struct why *why;
 	struct span *items; /* of the client's list, raw */
 	unsigned char *fates;
-	size_t n, next; /* the first that was neither written nor passed over */
+	struct messages_ids ids; /* of `say` */
+	size_t n, next;          /* the first that was neither written nor passed over */
 	struct buf *list, *system;
 	struct form run; /* turns that wait to be written */
 };
@@ -82,12 +85,41 @@ mark_turn(struct turns *t, const struct form_turn *was, const struct form_turn *
 	}
 }
 
+/* As the writer has it, of a call that is kept. */
+static struct span
+id_of(struct turns *t, const struct form_turn *calls, struct span id)
+{
+	struct arena *arena = t->c->arena;
+	enum form_wire wire = t->c->rq->endpoint->wire;
+
+	if (wire != FORM_MESSAGES)
+		return form_id(arena, wire, id);
+	return messages_ids_of(arena, &t->ids, (size_t)(calls - t->c->say->turns), id);
+}
+
+/* Results of kept calls must bear the ids that those are written with. */
+static void
+mark_results(struct turns *t, const struct form_turn *was, const struct form_turn *is)
+{
+	if (was->role != FORM_TOOL || is == NULL || is == t->c->say->turns ||
+	    is[-1].at != FORM_AT_KEPT)
+		return;
+	for (size_t i = 0; i < was->nparts; i++) {
+		struct span id = was->parts[i].result.id;
+
+		if (!text_equal(id_of(t, is - 1, id), id))
+			mark(t, was->parts[i].at, FATE_CHANGED);
+	}
+}
+
 static void
 mark_all(struct turns *t)
 {
 	const struct form *sent = &t->c->form, *say = t->c->say;
 	size_t k = 0;
 
+	if (t->c->rq->endpoint->wire == FORM_MESSAGES)
+		t->ids = messages_ids_find(t->c->arena, say);
 	for (size_t i = 0; i < sent->nturns; i++) {
 		const struct form_turn *was = &sent->turns[i], *is = NULL;
 
@@ -97,6 +129,7 @@ mark_all(struct turns *t)
 		    say->turns[k].role == was->role)
 			is = &say->turns[k++];
 		mark_turn(t, was, is);
+		mark_results(t, was, is);
 	}
 }
 
@@ -293,13 +326,32 @@ edit_system(struct turns *t)
 	        (const struct span[]){SPAN("\"system\":"), join_system(t, &own), SPAN(",")}, 3))};
 }
 
+/* A host of messages wants tools where there are calls, also where the client offers none any more. */
+static size_t
+edit_tool(const struct turns *t, struct edit *edit_out)
+{
+	static const char *const paths[] = {"tools", "tool_choice"};
+	const struct convert *c = t->c;
+	struct span body = c->rq->read.body;
+	struct scan_value own[NELEM(paths)];
+
+	if (c->rq->endpoint->wire != FORM_MESSAGES || c->form.ntools > 0 ||
+	    !messages_wants_tool(c->say->turns, c->say->nturns) ||
+	    scan_pick(body, paths, own, NELEM(paths), NULL) != ERR_OK ||
+	    own[0].type != SCAN_ABSENT || own[1].type != SCAN_ABSENT)
+		return 0;
+	*edit_out = (struct edit){{text_trim(body).p + 1, 0},
+	    SPAN("\"tools\":" MESSAGES_TOOL ",\"tool_choice\":" MESSAGES_TOOL_CHOICE ",")};
+	return 1;
+}
+
 static enum err
 build(struct turns *t, struct dialect_request *read_out)
 {
 	const struct convert *c = t->c;
 	const struct scan_value *list = list_of(c);
-	struct edit edits[2];
-	size_t n = 0, room = c->rq->read.body.n + t->list->n + t->system->n + 256;
+	struct edit edits[3];
+	size_t n = 0, room = c->rq->read.body.n + t->list->n + t->system->n + 512;
 	struct buf *out;
 
 	buf_char(t->list, ']');
@@ -312,6 +364,7 @@ build(struct turns *t, struct dialect_request *read_out)
 		edits[n] = edit_system(t);
 		room += edits[n++].text.n;
 	}
+	n += edit_tool(t, &edits[n]);
 	out = arena_buf(c->arena, room);
 	edit_apply(c->rq->read.body, edits, n, out);
 	return dialect_read(c->rq->endpoint->dialect, buf_text(out), read_out, t->why);

@@ -4,6 +4,7 @@
  *
  * Sent      a message is as it was sent while each of its parts is the one that was read from it (form.h: `at`); of
  *           which none is left goes; any other is written by the wire's own writer, as what is kept is
+ * Results   of kept calls are written anew where the writer gives those other ids
  * System    that leads, of the messages API: kept texts stand behind those of the client in "system"
  * Errors    ERR_BAD_INPUT: the wire cannot be given what is kept
  * Source    SPEC.md sections 5 and 13

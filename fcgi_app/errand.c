@@ -100,8 +100,8 @@ pump(struct errand *e)
 	return in_time;
 }
 
-void
-errand_run(struct serve *s, const struct upstream_call *call, struct errand_answer *answer_out)
+static void
+run_once(struct serve *s, const struct upstream_call *call, struct errand_answer *answer_out)
 {
 	struct errand e = {s, answer_out, arena_buf(s->arena, ERRAND_BODY_MAX + 1)};
 	struct upstream_call own = *call;
@@ -125,6 +125,14 @@ errand_run(struct serve *s, const struct upstream_call *call, struct errand_answ
 	answer_out->transport = answer_out->cut ? TRANSPORT_OK : end.transport;
 	answer_out->body = buf_text(e.body);
 	memcpy(answer_out->text, end.text, sizeof answer_out->text);
+}
+
+void
+errand_run(struct serve *s, const struct upstream_call *call, struct errand_answer *answer_out)
+{
+	run_once(s, call, answer_out);
+	if (answer_out->transport == TRANSPORT_REUSED && !answer_out->interrupted)
+		run_once(s, call, answer_out);
 }
 
 void

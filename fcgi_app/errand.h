@@ -3,7 +3,8 @@
  *
  * It has ERRAND_LIMIT_MS in all, and a worker that is at errands comes back to its socket: when it was away for
  * ERRAND_AWAY_MS and a request waits that no other worker takes, the call is given up and nothing is known of it. A
- * signal to end does the same at once.
+ * signal to end does the same at once. A kept connection that dies without an answer is nobody's failure: the call is
+ * made once more, as none of them does harm twice.
  *
  * Memory    the answer lives in the serve's arena, which the caller resets when it is done with it
  * Source    SPEC.md section 10

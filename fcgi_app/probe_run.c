@@ -350,8 +350,6 @@ ask(struct serve *s, const struct target *t, struct classify_finding *finding)
 		probe_chat_body(channel, text_span(t->model), s->conf->probe.active_prompt, body);
 	call.body = buf_text(body);
 	errand_run(s, &call, &answer);
-	if (answer.transport == TRANSPORT_REUSED && !answer.interrupted)
-		errand_run(s, &call, &answer); /* nobody's failure */
 	answer.body = probe_text(answer.body);
 	shaped = t->way == PROBE_CHAT
 	             ? probe_is_chat(s->arena, channel->wire, answer.body)

@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #define ARENA_SLACK (16u << 20)
-#define ARENA_TURNS 16 /* bytes in memory for each of a kept conversation: its turns are small */
+#define ARENA_TURNS 16   /* bytes in memory for each of a kept conversation: its turns are small */
+#define ARENA_ITEM 8192u /* for each message or part, however often it is read and copied */
 
 void
 process_log(struct process *p, enum log_level level, const char *message, const char *why)
@@ -110,10 +111,21 @@ process_open_store(struct process *p)
 	return false;
 }
 
+static size_t
+arena_bytes(const struct conf *conf)
+{
+	size_t body = (size_t)conf->server.max_body_bytes;
+	size_t session = (size_t)conf->context.max_session_bytes;
+
+	return body * 4 + (session < body ? session : body) * ARENA_TURNS +
+	       FORM_ITEMS_MAX * ARENA_ITEM + ARENA_SLACK;
+}
+
 void
 process_connect(struct process *p)
 {
 	p->serve.conf = p->job->conf;
+	arena_limit(p->serve.arena, arena_bytes(p->job->conf));
 	p->serve.pool = p->pool;
 	p->serve.env = p->pool == NULL ? NULL : p->env;
 	p->serve.slot = p->slot;
@@ -126,15 +138,6 @@ process_connect(struct process *p)
 	p->serve.checked_root[0] = '\0';
 	p->serve.exposed = false;
 	p->serve.degraded = chores_degraded(&p->serve, clock_wall());
-}
-
-static size_t
-arena_bytes(const struct conf *conf)
-{
-	size_t body = (size_t)conf->server.max_body_bytes;
-	size_t session = (size_t)conf->context.max_session_bytes;
-
-	return body * 4 + (session < body ? session : body) * ARENA_TURNS + ARENA_SLACK;
 }
 
 void

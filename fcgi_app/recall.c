@@ -5,6 +5,7 @@
 #include "base/emit.h"
 #include "base/nonce.h"
 #include "recall_store.h"
+#include "redact.h"
 #include "serve_job.h"
 
 #include "store/sticky.h"
@@ -59,6 +60,23 @@ store_failed(struct serve_job *j)
 	return false;
 }
 
+/* With what is sent. */
+static bool
+is_readable(struct serve_job *j, struct span kept)
+{
+	struct recall *r = &j->recall;
+	size_t n = scan_items(kept, FORM_ITEMS_MAX) + scan_items(r->written.body, FORM_ITEMS_MAX);
+
+	if (n > FORM_ITEMS_MAX)
+		return refuse(j, "conversation_too_large",
+		    arena_print(j->s->arena,
+		        "the conversation has more than %d messages, parts of them and tools: begin "
+		        "another one",
+		        FORM_ITEMS_MAX));
+	r->carried = history_carry(j->s->arena, &r->from);
+	return true;
+}
+
 static bool
 find(struct serve_job *j, struct span id)
 {
@@ -75,10 +93,8 @@ find(struct serve_job *j, struct span id)
 	case STORE_BAD:
 	case STORE_IO: return store_failed(j);
 	}
-	if (r->found) {
-		r->carried = history_carry(j->s->arena, &r->from);
-		return true;
-	}
+	if (r->found)
+		return is_readable(j, text);
 	text_clean(shown, sizeof shown, id);
 	return refuse(j, "previous_response_not_found",
 	    arena_print(j->s->arena,
@@ -183,6 +199,8 @@ recall_aim(struct serve_job *j, struct why *why)
 	const struct conf_channel *channel = j->walk.channel;
 	bool native = channel->wire == WIRE_RESPONSES;
 
+	if (is_responses(&j->rq))
+		j->convert.gathers = j->recall.keeps && !native;
 	if (!j->recall.found)
 		return ERR_OK;
 	return dialect_read(j->rq.endpoint->dialect,
@@ -228,6 +246,40 @@ recall_is_lost(const struct serve_job *j)
 
 /* ---- the answer ---- */
 
+static bool
+has_seals(const struct form_turn *turn)
+{
+	for (size_t i = 0; i < turn->nparts; i++)
+		if (turn->parts[i].thought.seal.n > 0)
+			return true;
+	return false;
+}
+
+/* The items with what their makers want back, where the client's have it not; else empty. */
+static struct span
+sealed_output(struct serve_job *j)
+{
+	static const char *const path = "output";
+	const struct flow_answer *answer = j->walk.outcome.answer;
+	const struct convert *c = &j->convert;
+	const struct flow_job job = {.arena = j->s->arena,
+	    .model = j->rq.model,
+	    .id = j->rq.id,
+	    .form = &c->form,
+	    .loss = &c->way.loss,
+	    .wants_seals = true};
+	struct scan_value output;
+	struct buf *out;
+
+	if (c->way.same || c->form.wants_seals || answer == NULL || !has_seals(&answer->turn))
+		return (struct span){"", 0};
+	out = arena_buf(j->s->arena, SIZE_MAX / 4);
+	flow_answer_responses(&job, answer, out);
+	if (scan_pick(buf_text(out), &path, &output, 1, NULL) != ERR_OK)
+		return (struct span){"", 0};
+	return redact_all(j->s->conf, j->s->arena, output.raw);
+}
+
 static void
 keep(struct serve_job *j, const struct history_answer *answer)
 {
@@ -242,6 +294,7 @@ keep(struct serve_job *j, const struct history_answer *answer)
 	    .items =
 	        text_span(arena_join(arena, (const struct span[]){SPAN("["), items, SPAN("]")}, 3)),
 	    .response = answer->response,
+	    .output = sealed_output(j),
 	};
 	struct recall_store at = {j->s, j->rq.client, answer->id, clock_wall()};
 	struct buf *text = arena_buf(arena, (size_t)j->s->conf->context.max_session_bytes);

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #define READ_BYTES 16384
+#define ITEM_BYTES 3 /* at least, of one thing in a list */
 
 static bool
 id_is_good(struct span id)
@@ -140,11 +141,27 @@ check_model(struct span model, struct why *why)
 	return ERR_OK;
 }
 
+/* Of what becomes a form: nobody writes so many things by hand, and each takes its memory. */
+static enum err
+check_items(const struct request *rq, struct span body, struct why *why)
+{
+	bool read = rq->endpoint->converts || rq->endpoint->dialect == &dialect_count_tokens;
+
+	if (!read || body.n / ITEM_BYTES <= FORM_ITEMS_MAX ||
+	    scan_items(body, FORM_ITEMS_MAX) <= FORM_ITEMS_MAX)
+		return ERR_OK;
+	err_why(why, "the body holds more than %d messages, parts of them, tools and parameters",
+	    FORM_ITEMS_MAX);
+	return ERR_TOO_BIG;
+}
+
 static enum err
 read_json(struct request *rq, struct arena *arena, const struct buf *body, struct why *why)
 {
 	enum err err = dialect_read(rq->endpoint->dialect, buf_text(body), &rq->read, why);
 
+	if (err == ERR_OK)
+		err = check_items(rq, buf_text(body), why);
 	if (err != ERR_OK)
 		return err;
 	if (rq->read.model.type == SCAN_STRING)

@@ -43,7 +43,7 @@ struct serve {
 	struct buf body;       /* kept between requests while it is small */
 	uint64_t random;       /* state of the generator */
 	struct tokens *tokens; /* once it was sought (tokenizer.h); NULL = all is estimated */
-	bool tokens_sought;
+	bool tokens_sought, tokens_lost;
 	/* of errands (errand.h): where requests wait, -1 = nowhere; since when we are away from it */
 	int listen_fd;
 	struct mono_ms away_since;

@@ -56,19 +56,30 @@ tokenizer_find(const char *state_dir, char path_out[PATH_MAX])
 	       is_there(path_out, SPAN("/usr"), "/share/sluice");
 }
 
+static void
+tell(const struct serve *s, const char *path, const char *why)
+{
+	log_fields(s->log, LOG_LEVEL_WARN, clock_wall(),
+	    "tokens are estimated: their tables cannot be read", LOG_Z("file", path),
+	    LOG_Z("why", why));
+}
+
 struct tokens *
 tokenizer_of(struct serve *s)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX] = "";
 	struct why why;
 
 	if (!s->tokens_sought && tokenizer_find(s->conf->state_dir.p, path) &&
 	    tokens_open(path, &s->tokens, &why) != ERR_OK) {
 		s->tokens = NULL;
-		log_fields(s->log, LOG_LEVEL_WARN, clock_wall(),
-		    "tokens are estimated: their tables cannot be read", LOG_Z("file", path),
-		    LOG_Z("why", why.text));
+		tell(s, path, why.text);
 	}
 	s->tokens_sought = true;
+	/* it stays open: the running request has its address */
+	if (s->tokens != NULL && !s->tokens_lost && tokens_are_lost(s->tokens)) {
+		s->tokens_lost = true;
+		tell(s, path, "the file was cut while it was in use; a reload takes it anew");
+	}
 	return s->tokens;
 }

@@ -64,6 +64,19 @@ end(struct txn *txn, enum store_rc rc)
 	return txn->failed;
 }
 
+/*
+ * A process that dies between writing what it commits and telling of it, which on a slow disk is a while, leaves that to
+ * the next writer: a look would miss it. Of `book`, whose lock we hold: nobody else is just about to tell.
+ */
+static bool
+is_behind(const struct txn *txn)
+{
+	MDB_envinfo info;
+
+	return txn->sealed && mdb_env_info(txn->map->mdb, &info) == 0 &&
+	       info.me_last_txnid > mdb_txn_id(txn->mdb);
+}
+
 /* Returns 0 with fn's answer in *rc_out, or what LMDB refused for good. */
 static int
 run(struct env *env, struct map *map, enum how how, env_fn *fn, void *arg, enum store_rc *rc_out)
@@ -72,6 +85,11 @@ run(struct env *env, struct map *map, enum how how, env_fn *fn, void *arg, enum 
 		struct txn txn = {.env = env, .map = map};
 		int e = begin(&txn, how);
 
+		if (e == 0 && how == LOOK && is_behind(&txn)) {
+			mdb_txn_abort(txn.mdb);
+			how = LOOK_LOCKED;
+			e = begin(&txn, how);
+		}
 		if (e == 0) {
 			env->inside = true;
 			*rc_out = fn(&txn, arg);

@@ -107,7 +107,8 @@ enum store_rc txn_ends(struct txn *txn, uint64_t first, uint64_t last, uint64_t 
 
 /* ---- book ---- */
 
-/* `wait_ms` 0 asks once. STORE_BUSY: another process has it. Dies with the process. */
+/* `wait_ms` 0 asks once; else that long for one holder, 10 s for several that come one after the other. STORE_BUSY:
+ * another process has it. Dies with the process. */
 enum store_rc env_book_lock(struct env *env, int64_t wait_ms) STORE_MUST_CHECK;
 void env_book_unlock(struct env *env);
 

@@ -16,10 +16,12 @@
 #define DAMAGED "book.damaged."
 #define NOTE_MAGIC "sluiceB1"
 #define PATH_BYTES 4096
-#define WAIT_MS 10000 /* many may keep something at once, each until it is on the disk */
 #define FAILED_WAIT_MS 100
+#define CHANGE_WAIT_MS 5000 /* what is not kept is lost: a slow disk has more time */
+#define QUEUE_WAIT_MS 10000
 
-/* What `book.lock` holds. A note of another `live` or another boot says nothing. */
+/* What `book.lock` holds, and behind it how often the lock was taken. A note of another `live` or another boot says
+ * nothing. */
 struct note_file {
 	char magic[8];
 	char uuid[40], boot[64];
@@ -59,6 +61,43 @@ is_there(const struct env *env, const char *name)
 
 /* ---- the lock and the note in it ---- */
 
+static uint64_t
+turns(const struct env *env)
+{
+	uint64_t n = 0;
+
+	if (pread(env->book_lock, &n, sizeof n, sizeof(struct note_file)) != (ssize_t)sizeof n)
+		return 0;
+	return n;
+}
+
+static void
+count_turn(const struct env *env)
+{
+	uint64_t n = turns(env) + 1;
+
+	if (pwrite(env->book_lock, &n, sizeof n, sizeof(struct note_file)) < 0)
+		return; /* then nobody waits longer than for one */
+}
+
+/* The limit is meant for one holder: behind many that do their work there is more time. */
+static enum store_rc
+take_turn(const struct env *env, int64_t wait_ms)
+{
+	enum store_rc rc;
+	int64_t waited = 0;
+	uint64_t before;
+
+	do {
+		before = turns(env);
+		rc = gate_flock(env->book_lock, LOCK_EX, wait_ms);
+		waited += wait_ms;
+	} while (rc == STORE_BUSY && wait_ms > 0 && waited < QUEUE_WAIT_MS && turns(env) != before);
+	if (rc == STORE_OK)
+		count_turn(env);
+	return rc;
+}
+
 enum store_rc
 env_book_lock(struct env *env, int64_t wait_ms)
 {
@@ -72,7 +111,7 @@ env_book_lock(struct env *env, int64_t wait_ms)
 		    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (env->book_lock < 0)
 		return say(env, "cannot open 'book.lock'", errno);
-	rc = gate_flock(env->book_lock, LOCK_EX, wait_ms);
+	rc = take_turn(env, wait_ms);
 	if (rc == STORE_BUSY)
 		why_say(&env->error,
 		    "'book' is locked by another process: look for a stopped one, or a slow disk ('%s')",
@@ -323,18 +362,18 @@ run_held(struct env *env, bool change, env_fn *fn, void *arg)
 
 /* Where saving fails already, as behind a stopped process, no request waits long for the same. */
 static int64_t
-patience(struct env *env)
+patience(struct env *env, bool change)
 {
 	struct env_note note;
 
 	env_note_get(env, &note);
-	return note.failed ? FAILED_WAIT_MS : WAIT_MS;
+	return note.failed ? FAILED_WAIT_MS : change ? CHANGE_WAIT_MS : GATE_WAIT_MS;
 }
 
 static enum store_rc
 book_run(struct env *env, bool change, env_fn *fn, void *arg)
 {
-	enum store_rc rc = env_book_lock(env, patience(env));
+	enum store_rc rc = env_book_lock(env, patience(env, change));
 
 	if (rc != STORE_OK)
 		return rc;

@@ -55,6 +55,12 @@ arena_new(size_t max_bytes)
 	return arena;
 }
 
+void
+arena_limit(struct arena *arena, size_t max_bytes)
+{
+	arena->max = max_bytes > arena->used ? max_bytes : arena->used;
+}
+
 static struct block *
 add_block(struct arena *arena, size_t n)
 {

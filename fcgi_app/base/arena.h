@@ -14,6 +14,8 @@ struct arena;
 
 struct arena *arena_new(size_t max_bytes);
 void arena_free(struct arena **arena);
+/* Another ceiling from now on. */
+void arena_limit(struct arena *arena, size_t max_bytes);
 /* Free all, keep one block for the next request. */
 void arena_reset(struct arena *arena);
 

@@ -69,6 +69,12 @@ bool scan_is(struct span raw, const char *z);
 /* A number or a string that holds a whole number within range ("12", 12, 12.0, 1e3, -0). False: *out untouched. */
 bool scan_i64(const struct scan_value *value, int64_t min, int64_t max, int64_t *out);
 
+/*
+ * How many things there are to be remembered one by one in a text that was validated before: elements of lists that are
+ * more than a number or a word, and members of objects in the two outermost levels. Not counted beyond most + 1.
+ */
+size_t scan_items(struct span text, size_t most);
+
 /* Line (from 1) of a byte offset. */
 size_t scan_line(struct span text, size_t at);
 

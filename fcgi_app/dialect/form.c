@@ -81,6 +81,19 @@ form_add_extra(struct arena *arena, struct form *form, struct span name, struct 
 	form->extras[form->nextras++] = (struct form_extra){name, raw};
 }
 
+size_t
+form_items(const struct form_turn *turns, size_t n)
+{
+	size_t items = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		items += turns[i].nparts > 0 ? turns[i].nparts : 1;
+		for (size_t k = 0; k < turns[i].nparts; k++)
+			items += turns[i].parts[k].result.nparts;
+	}
+	return items;
+}
+
 void
 form_drop(struct form_loss *loss, struct arena *arena, struct span name)
 {

@@ -25,6 +25,12 @@
 #include "base/arena.h"
 #include "base/scan.h"
 
+/*
+ * Messages, parts of them, tools, parameters: each takes far more memory than the few bytes that it may be written in.
+ * Who reads a body looks first. (Anthropic takes 100,000 messages.)
+ */
+#define FORM_ITEMS_MAX 65536
+
 #define FORM_AT_KEPT \
 	(SIZE_MAX - 1) /* `at` of turns that the gateway keeps: in no list of the client */
 
@@ -233,6 +239,9 @@ form_write_fn form_write_chat, form_write_messages, form_write_responses;
  * Of several results of one call only the last is kept.
  */
 enum err form_check(struct form *form, struct why *why) MUST_CHECK;
+
+/* How many they are of these turns: parts, those of results too, and at least one a turn. */
+size_t form_items(const struct form_turn *turns, size_t n);
 
 /* "image/JPG; charset=x" is "image/jpeg". */
 struct span form_media_type(struct arena *arena, struct span type);

@@ -81,6 +81,8 @@ history_write(const struct history *history, struct buf *out)
 	emit_bool(&e, "stored", history->stored);
 	emit_raw(&e, "items", history->items);
 	emit_raw(&e, "response", history->response);
+	if (history->output.n > 0)
+		emit_raw(&e, "output", history->output);
 	emit_end(&e);
 }
 
@@ -88,7 +90,7 @@ bool
 history_read(struct arena *arena, struct span text, struct history *history_out)
 {
 	static const char *const paths[] = {
-	    "channel", "account", "native", "items", "response", "stored"};
+	    "channel", "account", "native", "items", "response", "stored", "output"};
 	struct scan_value v[NELEM(paths)];
 
 	if (scan_pick(text, paths, v, NELEM(paths), NULL) != ERR_OK)
@@ -103,6 +105,7 @@ history_read(struct arena *arena, struct span text, struct history *history_out)
 	    .stored = v[5].type == SCAN_TRUE,
 	    .items = v[3].raw,
 	    .response = v[4].raw,
+	    .output = v[6].type == SCAN_ARRAY ? v[6].raw : (struct span){"", 0},
 	};
 	return true;
 }
@@ -194,13 +197,15 @@ inside(struct span array)
 struct span
 history_carry(struct arena *arena, const struct history *history)
 {
-	struct scan_value output = member(history->response, "output"), item;
-	struct buf *out = arena_buf(arena, history->items.n + history->response.n * 2 + 256);
+	struct span output =
+	    history->output.n > 0 ? history->output : member(history->response, "output").raw;
+	struct buf *out = arena_buf(arena, history->items.n + output.n * 2 + 256);
+	struct scan_value item;
 	struct span none;
 	size_t at = 0;
 
 	buf_span(out, inside(history->items));
-	while (scan_next(output.raw, &at, &none, &item)) {
+	while (scan_next(output, &at, &none, &item)) {
 		if (item.type != SCAN_OBJECT)
 			continue;
 		if (is_private(item.raw)) {

@@ -7,7 +7,8 @@
  * Reasoning that only a host of this API can read is marked with its channel (seal.h) and goes back there alone. What
  *           such a host gave without encrypted_content is of use to nobody, and our own to no host of this API.
  *
- * Document  {"channel","account","native","stored","items":[...],"response":{...}}
+ * Document  {"channel","account","native","stored","items":[...],"response":{...}}, and "output":[...] where the response
+ *           that the client got lacks seals
  * Memory    in the arena, or borrowed from the texts given
  * Source    SPEC.md 13; formats.md B.3, B.6, B.7, E.0 rule 7; cases.md CONV-13, TOOL-14
  */
@@ -22,6 +23,7 @@ struct history {
 	bool stored;                  /* ... and keeps it, too, as it said */
 	struct span items;            /* raw array: what led to it */
 	struct span response;         /* raw object, as the client got it */
+	struct span output;           /* raw array: its items with their seals; empty: its own */
 };
 
 /* What a client's answer says of itself. False: nothing that could be kept. */

@@ -10,6 +10,7 @@
 #define DIALECT_MESSAGES_H
 
 #include "dialect/dialect.h"
+#include "dialect/form.h"
 
 #define MESSAGES_TOKENS_MAX (INT64_C(1) << 40) /* beyond it a figure is nonsense */
 
@@ -23,5 +24,21 @@ void messages_error_event(
 
 enum dialect_part messages_event(const struct sse_event *event, struct dialect_tap *tap);
 bool messages_answer(struct span body, struct dialect_tap *tap);
+
+/*
+ * False: a tool loop is running whose calls no thought that goes along precedes; with thinking by budget the API
+ * refuses that. messages_parts.c.
+ */
+bool messages_may_think(const struct form *form, const struct form_target *target);
+
+/*
+ * Where calls or results stand in a conversation the API wants tools beside it, though none are offered any more: one
+ * that must not be called. messages_tools.c.
+ */
+bool messages_wants_tool(const struct form_turn *turns, size_t nturns);
+#define MESSAGES_TOOL                                                \
+	"[{\"name\":\"none\",\"description\":\"Not to be called.\"," \
+	"\"input_schema\":{\"type\":\"object\"}}]"
+#define MESSAGES_TOOL_CHOICE "{\"type\":\"none\"}"
 
 #endif

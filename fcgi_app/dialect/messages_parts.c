@@ -1,3 +1,4 @@
+#include "dialect/messages.h"
 #include "dialect/messages_writer.h"
 #include "dialect/seal.h"
 
@@ -18,26 +19,27 @@ is_blank(struct span text)
 
 /* What of a thought may go to this channel. */
 static bool
-open_seal(const struct messages_writer *w, const struct form_part *part, struct span *payload)
+open_seal(const struct form *form, const struct form_target *target, const struct form_part *part,
+    struct span *payload)
 {
-	if (seal_fits(part->thought.seal, FORM_MESSAGES, w->target->channel, payload))
+	if (seal_fits(part->thought.seal, FORM_MESSAGES, target->channel, payload))
 		return payload->n > 0;
-	if (w->form->from != FORM_MESSAGES || seal_open(part->thought.seal).marked)
+	if (form->from != FORM_MESSAGES || seal_open(part->thought.seal).marked)
 		return false;
 	*payload = part->thought.seal; /* the client had it from such a host itself */
 	return payload->n > 0;
 }
 
 static bool
-is_kept(const struct messages_writer *w, const struct form_part *part)
+is_kept_for(const struct form *form, const struct form_target *target, const struct form_part *part)
 {
 	struct span payload;
 
 	switch (part->kind) {
 	case FORM_TEXT:
 	case FORM_REFUSAL: return !is_blank(part->text);
-	case FORM_THOUGHT: return open_seal(w, part, &payload);
-	case FORM_OPAQUE: return w->form->from == FORM_MESSAGES;
+	case FORM_THOUGHT: return open_seal(form, target, part, &payload);
+	case FORM_OPAQUE: return form->from == FORM_MESSAGES;
 	case FORM_IMAGE:
 	case FORM_DOCUMENT:
 	case FORM_AUDIO:
@@ -47,29 +49,35 @@ is_kept(const struct messages_writer *w, const struct form_part *part)
 	return true;
 }
 
+static bool
+is_kept(const struct messages_writer *w, const struct form_part *part)
+{
+	return is_kept_for(w->form, w->target, part);
+}
+
 static const struct form_part *
-first_kept(const struct messages_writer *w, const struct form_turn *turn)
+first_kept(const struct form *form, const struct form_target *target, const struct form_turn *turn)
 {
 	for (size_t i = 0; i < turn->nparts; i++)
-		if (is_kept(w, &turn->parts[i]))
+		if (is_kept_for(form, target, &turn->parts[i]))
 			return &turn->parts[i];
 	return NULL;
 }
 
 bool
-messages_parts_may_think(const struct messages_writer *w)
+messages_may_think(const struct form *form, const struct form_target *target)
 {
-	const struct form_turn *turns = w->form->turns;
+	const struct form_turn *turns = form->turns;
 	const struct form_part *first = NULL;
-	size_t last = w->form->nturns;
+	size_t last = form->nturns;
 
 	while (last > 0 && turns[last - 1].role != FORM_ASSISTANT)
 		last--;
-	if (last == 0 || last == w->form->nturns || turns[last].role != FORM_TOOL)
+	if (last == 0 || last == form->nturns || turns[last].role != FORM_TOOL)
 		return true;
 	/* what stands together becomes one message: its first part counts */
 	for (; last > 0 && turns[last - 1].role == FORM_ASSISTANT; last--) {
-		const struct form_part *kept = first_kept(w, &turns[last - 1]);
+		const struct form_part *kept = first_kept(form, target, &turns[last - 1]);
 
 		first = kept != NULL ? kept : first;
 	}
@@ -122,7 +130,7 @@ write_thought(struct messages_writer *w, const struct form_part *part)
 {
 	struct span payload;
 
-	if (!open_seal(w, part, &payload))
+	if (!open_seal(w->form, w->target, part, &payload))
 		return;
 	emit_object(&w->e, NULL);
 	if (part->thought.redacted) {
@@ -136,14 +144,22 @@ write_thought(struct messages_writer *w, const struct form_part *part)
 	emit_end(&w->e);
 }
 
+/* As its call is called, which stands in the turn before. */
+static struct span
+result_id(const struct messages_writer *w, const struct form_part *part, size_t turn)
+{
+	return turn > 0 ? messages_ids_of(w->arena, &w->ids, turn - 1, part->result.id)
+	                : form_id(w->arena, FORM_MESSAGES, part->result.id);
+}
+
 static void
-write_call(struct messages_writer *w, const struct form_part *part)
+write_call(struct messages_writer *w, const struct form_part *part, size_t turn)
 {
 	const struct form_call *call = &part->call;
 
 	emit_object(&w->e, NULL);
 	emit_z(&w->e, "type", "tool_use");
-	emit_text(&w->e, "id", form_id(w->arena, FORM_MESSAGES, call->id));
+	emit_text(&w->e, "id", messages_ids_of(w->arena, &w->ids, turn, call->id));
 	emit_text(
 	    &w->e, "name", messages_writer_tool(w, call->name, call->namespace, call->custom));
 	if (call->custom) {
@@ -176,7 +192,7 @@ is_plain(const struct messages_writer *w, const struct form_result *result)
 }
 
 static enum err
-write_result(struct messages_writer *w, const struct form_part *part)
+write_result(struct messages_writer *w, const struct form_part *part, size_t turn)
 {
 	const struct form_result *result = &part->result;
 	bool empty = count_kept(w, result) == 0;
@@ -184,7 +200,7 @@ write_result(struct messages_writer *w, const struct form_part *part)
 
 	emit_object(&w->e, NULL);
 	emit_z(&w->e, "type", "tool_result");
-	emit_text(&w->e, "tool_use_id", form_id(w->arena, FORM_MESSAGES, result->id));
+	emit_text(&w->e, "tool_use_id", result_id(w, part, turn));
 	if (is_plain(w, result)) {
 		emit_text(&w->e, "content", result->parts[0].text);
 	} else if (empty && result->is_error) {
@@ -231,6 +247,8 @@ drop_part(struct messages_writer *w, const struct form_part *part)
 static enum err
 write_part(struct messages_writer *w, const struct form_part *part, const struct form_turn *turn)
 {
+	size_t at = (size_t)(turn - w->form->turns);
+
 	if (!is_kept(w, part)) {
 		drop_part(w, part);
 		return ERR_OK;
@@ -243,8 +261,8 @@ write_part(struct messages_writer *w, const struct form_part *part, const struct
 		    part->cache_control);
 		return ERR_OK;
 	case FORM_THOUGHT: write_thought(w, part); return ERR_OK;
-	case FORM_CALL: write_call(w, part); return ERR_OK;
-	case FORM_RESULT: return write_result(w, part);
+	case FORM_CALL: write_call(w, part, at); return ERR_OK;
+	case FORM_RESULT: return write_result(w, part, at);
 	case FORM_OPAQUE: emit_raw(&w->e, NULL, part->text); return ERR_OK;
 	case FORM_IMAGE:
 	case FORM_DOCUMENT:
@@ -390,7 +408,7 @@ write_system(struct messages_writer *w, size_t *n_out)
 	for (; n < leading; n++) {
 		if (check_system(w, &form->turns[n]) != ERR_OK)
 			return ERR_BAD_INPUT;
-		texts += first_kept(w, &form->turns[n]) != NULL;
+		texts += first_kept(form, w->target, &form->turns[n]) != NULL;
 	}
 	*n_out = n;
 	if (texts == 0 && !w->ask_for_json)
@@ -419,6 +437,7 @@ messages_parts_write(struct messages_writer *w)
 	if (err != ERR_OK)
 		return err;
 	w->final = find_final(w);
+	w->ids = messages_ids_find(w->arena, w->form);
 	emit_array(&w->e, "messages");
 	for (; at < w->form->nturns && err == ERR_OK; at++)
 		err = write_turn(w, &w->form->turns[at]);

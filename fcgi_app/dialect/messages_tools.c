@@ -1,5 +1,7 @@
 #include "dialect/messages_writer.h"
 
+#include "dialect/messages.h"
+
 #include "dialect/value.h"
 
 #define WEB_SEARCH "web_search_20250305"
@@ -185,6 +187,28 @@ write_choice(struct messages_writer *w)
 	emit_end(&w->e);
 }
 
+bool
+messages_wants_tool(const struct form_turn *turns, size_t nturns)
+{
+	for (size_t i = 0; i < nturns; i++)
+		for (size_t p = 0; p < turns[i].nparts; p++)
+			if (turns[i].parts[p].kind == FORM_CALL ||
+			    turns[i].parts[p].kind == FORM_RESULT)
+				return true;
+	return false;
+}
+
+static void
+write_none(struct messages_writer *w)
+{
+	if (w->form->choice == FORM_CHOICE_REQUIRED)
+		messages_writer_drop(w, "tool_choice");
+	if (w->target->piece || !messages_wants_tool(w->form->turns, w->form->nturns))
+		return;
+	emit_raw(&w->e, "tools", SPAN(MESSAGES_TOOL));
+	emit_raw(&w->e, "tool_choice", SPAN(MESSAGES_TOOL_CHOICE));
+}
+
 enum err
 messages_tools_write(struct messages_writer *w)
 {
@@ -199,8 +223,7 @@ messages_tools_write(struct messages_writer *w)
 	if (check_choice(w) != ERR_OK)
 		return ERR_BAD_INPUT;
 	if (kept == 0) {
-		if (form->choice == FORM_CHOICE_REQUIRED)
-			messages_writer_drop(w, "tool_choice");
+		write_none(w);
 		return ERR_OK;
 	}
 	emit_array(&w->e, "tools");

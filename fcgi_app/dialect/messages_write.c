@@ -1,3 +1,4 @@
+#include "dialect/messages.h"
 #include "dialect/messages_writer.h"
 #include "dialect/openai.h"
 
@@ -73,7 +74,7 @@ plan_tokens(struct messages_writer *w)
 	if (cap >= 0 && w->max_tokens > cap)
 		w->max_tokens = cap;
 	w->thinking = messages_model_think(w->model, form, given, cap, &w->max_tokens);
-	if (w->thinking.kind == MESSAGES_BUDGET && !messages_parts_may_think(w))
+	if (w->thinking.kind == MESSAGES_BUDGET && !messages_may_think(w->form, w->target))
 		w->thinking = (struct messages_thinking){.lost = true};
 	if (w->thinking.lost)
 		messages_writer_drop_one(w, "reasoning_effort", "reasoning.effort", "thinking");

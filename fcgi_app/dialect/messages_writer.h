@@ -9,6 +9,7 @@
 #define DIALECT_MESSAGES_WRITER_H
 
 #include "base/emit.h"
+#include "dialect/messages_ids.h"
 #include "dialect/messages_model.h"
 
 struct messages_writer {
@@ -25,6 +26,7 @@ struct messages_writer {
 	/* turns */
 	bool in_message;               /* one is open */
 	enum form_role role;           /* FORM_USER or FORM_ASSISTANT */
+	struct messages_ids ids;       /* that stand there twice */
 	const struct form_part *final; /* last text of an assistant at the end: loses blanks */
 };
 
@@ -45,9 +47,6 @@ void messages_writer_cache(struct messages_writer *w, struct span cache_control)
 
 /* messages_parts.c: "system" and "messages". */
 enum err messages_parts_write(struct messages_writer *w) MUST_CHECK;
-/* False: a tool loop is running whose calls no thought that goes along precedes; with thinking by
- * budget the API refuses that. */
-bool messages_parts_may_think(const struct messages_writer *w);
 /* messages_media.c: an image, document or sound as a block. */
 enum err messages_media_write(struct messages_writer *w, const struct form_part *part) MUST_CHECK;
 /* messages_tools.c: "tools" and "tool_choice". */

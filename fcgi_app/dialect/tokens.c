@@ -61,6 +61,12 @@ tokens_are_whole(const struct tokens *tokens)
 	return vocab_whole(&tokens->vocab);
 }
 
+bool
+tokens_are_lost(const struct tokens *tokens)
+{
+	return vocab_is_lost(&tokens->vocab);
+}
+
 static int64_t
 count_valid(struct tokens *tokens, enum vocab_encoding encoding, struct span text)
 {
@@ -124,8 +130,8 @@ tokens_model(struct tokens *tokens, struct span model)
 	    .picture = picture_price(estimate_bare(model)),
 	};
 
-	out.coded =
-	    tokens != NULL && (out.by.table == ESTIMATE_O200K || out.by.table == ESTIMATE_CL100K);
+	out.coded = tokens != NULL && !tokens_are_lost(tokens) &&
+	            (out.by.table == ESTIMATE_O200K || out.by.table == ESTIMATE_CL100K);
 	out.exact = out.coded && out.by.openai;
 	return out;
 }
@@ -136,8 +142,11 @@ tokens_hundredths(const struct tokens_model *model, struct span text)
 	enum vocab_encoding encoding =
 	    model->by.table == ESTIMATE_CL100K ? VOCAB_CL100K : VOCAB_O200K;
 
-	return model->coded ? 100 * tokens_exact(model->tokens, encoding, text)
-	                    : estimate_text(model->by.table, text);
+	int64_t n = model->coded ? tokens_exact(model->tokens, encoding, text) : 0;
+
+	return model->coded && !tokens_are_lost(model->tokens)
+	           ? 100 * n
+	           : estimate_text(model->by.table, text);
 }
 
 struct count {
@@ -274,7 +283,8 @@ is_text(const struct form_turn *turn)
 bool
 tokens_are_exact(const struct tokens_model *model, const struct form *form)
 {
-	if (!model->exact || form->ntools > 0 || form->schema.n > 0)
+	if (!model->exact || tokens_are_lost(model->tokens) || form->ntools > 0 ||
+	    form->schema.n > 0)
 		return false;
 	for (size_t i = 0; i < form->nturns; i++)
 		if (!is_text(&form->turns[i]))

@@ -27,6 +27,8 @@ void tokens_close(struct tokens **tokens);
 
 /* Is every bit of the file as it was made? Reads all of it. */
 bool tokens_are_whole(const struct tokens *tokens);
+/* Was it cut since it was opened? All is estimated then. */
+bool tokens_are_lost(const struct tokens *tokens);
 /* By an encoding of OpenAI's; each byte that is no UTF-8 is taken for U+FFFD. */
 int64_t tokens_exact(struct tokens *tokens, enum vocab_encoding encoding, struct span text);
 

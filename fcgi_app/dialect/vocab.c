@@ -1,5 +1,7 @@
 #include "dialect/vocab.h"
 
+#include "base/guard.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -179,7 +181,8 @@ vocab_whole(const struct vocab *vocab)
 	struct vocab_header h;
 
 	memcpy(&h, vocab->file.p, sizeof h);
-	return h.sum == vocab_sum(vocab->file.p + sizeof h, vocab->file.n - sizeof h);
+	return h.sum == vocab_sum(vocab->file.p + sizeof h, vocab->file.n - sizeof h) &&
+	       !vocab_is_lost(vocab);
 }
 
 static enum err
@@ -203,12 +206,14 @@ map(int fd, struct span *file_out, struct why *why)
 		return ERR_IO;
 	}
 	*file_out = (struct span){p, (size_t)st.st_size};
+	guard_add(*file_out);
 	return ERR_OK;
 }
 
 static void
 unmap(struct span file)
 {
+	guard_remove(file);
 	munmap((void *)(uintptr_t)file.p, file.n);
 }
 
@@ -233,6 +238,12 @@ vocab_open(const char *path, struct vocab *vocab_out, struct why *why)
 	if (err != ERR_OK)
 		err_prefix(why, "%s", path);
 	return err;
+}
+
+bool
+vocab_is_lost(const struct vocab *vocab)
+{
+	return guard_is_lost(vocab->file);
 }
 
 void

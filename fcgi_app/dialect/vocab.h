@@ -8,7 +8,8 @@
  *           tables
  * Trust     vocab_open() looks at the header alone, in constant time; a search stays within the file whatever stands in
  *           it. That every bit is as it was made is vocab_whole(), which reads all.
- * Replacing a new file takes the name of the old one; nothing writes into one that may be mapped
+ * Replacing a new file takes the name of the old one; nothing writes into one that may be mapped. If somebody does, and
+ *           cuts it, it is lost (guard.h): searches find nothing, and vocab_is_lost()
  * Errors    ERR_NOT_FOUND, ERR_IO; ERR_BAD_INPUT not such a file, cut, or damaged
  * Source    formats.md G.1, G.2
  */
@@ -75,6 +76,8 @@ struct vocab {
 
 enum err vocab_open(const char *path, struct vocab *vocab_out, struct why *why) MUST_CHECK;
 void vocab_close(struct vocab *vocab);
+/* What was found since it was opened may be wrong. */
+bool vocab_is_lost(const struct vocab *vocab);
 /* Of bytes in memory, at an address that is a multiple of 8; they must stay. */
 enum err vocab_read(struct span file, struct vocab *vocab_out, struct why *why) MUST_CHECK;
 /* Is every bit as it was made? Reads all of it: a few milliseconds. */

@@ -77,6 +77,7 @@ check_unchecked(struct arena *arena, struct span text)
 		MUST(++rounds <= text.n);
 	(void)scan_string(arena, text);
 	(void)scan_is(text, "model");
+	MUST(scan_items(text, SIZE_MAX - 1) <= text.n);
 }
 
 int

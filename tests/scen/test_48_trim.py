@@ -243,6 +243,24 @@ def test_inside_of_a_character(up, gate, shift):
     assert "\ufffd" not in got
 
 
+def test_excerpts_end_at_characters(up, gate):
+    """CTX-04: of what is too long to be told whole, in errors and in the log."""
+    g = gate(accounts=1, workers=1, context={"enabled": True}, allow=["."])
+    for shift in range(4):
+        text = "x" * shift + "\U0001f389" * 3000
+        a = send(g, "look", {"role": "tool", "tool_call_id": text, "content": "?"})
+        assert a.status == 400 and text[:10] in a.error["message"] and len(a.body) < 1000
+        up.script(K1, error(500, message=text))
+        a = g.ask()
+        assert a.status == 502 and text[:10] in a.error["message"]
+    g.ctl("account", "show", "A1")
+    with open(g.log_path, "rb") as f:
+        log = f.read().decode("utf-8")
+    for told in (log, a.body.decode("utf-8"), g.ctl("events", "--json").stdout):
+        assert "\ufffd" not in told
+        json.dumps([json.loads(line) for line in told.splitlines()], ensure_ascii=False).encode()
+
+
 # A host that finds it too long --------------------------------------------------------------------
 
 

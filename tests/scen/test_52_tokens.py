@@ -11,7 +11,9 @@ import pytest
 
 from lib import cgi, pool
 from lib.answers import error, ok
+from lib.around import Site
 from lib.pool import config
+from lib.upstream import wait_until
 
 PATH = "/v1/messages/count_tokens"
 TABLES = os.path.join(os.path.dirname(pool.CTL), "sluice.tokens")
@@ -71,6 +73,30 @@ def test_shared(gate):
             parts = f.read().split("sluice.tokens\n")[1:]
         dirty += [part.split("Private_Dirty:")[1].split()[0] for part in parts]
     assert dirty and set(dirty) == {"0"}
+
+
+def test_cut_while_in_use(up):
+    """A copy over the file in use, instead of beside it: what is missing is estimated, and nobody dies of it."""
+    g = Site(config(up.url, accounts=1, channel={"wire": "chat"}), workers=1, allow=["tokens are estimated"])
+    path = g.path_of("bin", "sluice.tokens")
+    shutil.copy(TABLES, path)
+    os.chmod(path, 0o644)
+    try:
+        g.start()
+        pids = g.worker_pids()
+        assert counted(g, "gpt-4o") == (19, None)
+        with open(path, "r+b") as f:
+            f.truncate(4096)
+            new = {"messages": [{"role": "user", "content": "words that nobody has counted before"}]}
+            n, estimated = counted(g, "gpt-4o", **new)
+            assert estimated == "1" and 15 < n < 30
+            shutil.copyfile(TABLES, path)
+        assert counted(g, "gpt-4o", **new) == (n, "1") and g.worker_pids() == pids
+        assert "was cut" in g.log_text()
+        g.reload()
+        wait_until(lambda: counted(g, "gpt-4o") == (19, None), 5, "others count exactly")
+    finally:
+        g.close()
 
 
 def tokens(*argv, text="hello world", program=pool.CTL):

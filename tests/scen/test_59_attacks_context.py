@@ -170,3 +170,73 @@ def test_names_of_clients(up, gate):
         assert g.ask(f"made-up-{i}").status == 200
     up.default(error(500))
     assert [g.ask("good").status for _ in range(4)] == [502, 502, 502, 503]
+
+
+def many(n, item=b'"x"'):
+    return b"[" + b",".join([item] * n) + b"]"
+
+
+BOMBS = {
+    "messages": ("/v1/chat/completions", b'{"role":"user","content":"x"}', b'"messages":%s'),
+    "parts": ("/v1/chat/completions", b'"x"', b'"messages":[{"role":"user","content":%s}]'),
+    "tools": (
+        "/v1/chat/completions",
+        b'{"type":"function","function":{"name":"f"}}',
+        b'"messages":[{"role":"user","content":"x"}],"tools":%s',
+    ),
+    "results": (
+        "/v1/messages",
+        b'{"type":"text","text":"x"}',
+        b'"max_tokens":9,"messages":[{"role":"user","content":'
+        b'[{"type":"tool_result","tool_use_id":"t","content":%s}]}]',
+    ),
+    "counted": ("/v1/messages/count_tokens", b'{"role":"user","content":"x"}', b'"messages":%s'),
+    "items": ("/v1/responses", b'{"role":"user","content":"x"}', b'"input":%s'),
+    "run": ("/v1/run", b'"x"', b'"input":%s'),
+}
+
+
+def test_too_many_things(up, gate):
+    """Each takes far more memory than its few bytes: refused before anything is made of them."""
+    g = gate(
+        accounts=1,
+        workers=1,
+        context=ON,
+        models={"m1": {"targets": [{"channel": "oa", "model": "m1", "context_window": 1000000}]}},
+    )
+    pids = g.worker_pids()
+    for what, (path, item, body) in BOMBS.items():
+        for n, status in ((70000, 413), (2000, 200)):
+            text = b'{"model":"m1",' + body % many(n, item) + b"}"
+            a = g.send(text, path=path, timeout=30).finish()
+            fine = a.status == status or (what == "results" and n < 70000 and a.status == 400)
+            assert fine, (what, n, a.out[:400])
+    count = up.count()
+    text = b'{"model":"m1","messages":[{"role":"user","content":"x"}]'
+    text += b"".join(b',"x%d":1' % i for i in range(70000)) + b"}"
+    assert g.send(text, timeout=30).finish().status == 413 and up.count() == count
+    # what is passed on as it is has as many as it likes
+    body = b'{"model":"m1","input":' + many(70000) + b"}"
+    assert g.send(body, path="/v1/embeddings", timeout=30).finish().status == 200
+    assert g.worker_pids() == pids
+
+
+def test_too_many_things_together(up, gate):
+    """What is kept, and what comes on top of it."""
+    g = gate(accounts=1, workers=1, context=ON)
+    pids = g.worker_pids()
+    parts = b'{"model":"m1","messages":[{"role":"user","content":' + many(40000) + b"}]}"
+    statuses = [g.send(parts, headers=headers(), timeout=30).finish() for _ in range(2)]
+    assert [a.status for a in statuses] == [200, 400]
+    assert statuses[1].error["code"] == "conversation_too_large"
+    turn = b'{"role":"user","content":"x"}'
+    turns = b'{"model":"m1","messages":' + many(59999, turn) + b"}"
+    assert g.send(turns, headers=headers("s2"), timeout=30).finish().status == 200
+    a = g.send({"model": "m1", "messages": [{"role": "user", "content": "x"}]}, headers=headers("s2"))
+    assert a.finish().error["code"] == "conversation_too_large"
+    first = b'{"model":"m1","input":' + many(40000, turn) + b"}"
+    id = g.send(first, path="/v1/responses", timeout=30).finish().json()["id"]
+    more = first[:-1] + b',"previous_response_id":"' + id.encode() + b'"}'
+    a = g.send(more, path="/v1/responses", timeout=30).finish()
+    assert (a.status, a.error["code"]) == (400, "conversation_too_large")
+    assert g.worker_pids() == pids

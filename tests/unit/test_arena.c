@@ -134,6 +134,26 @@ test_ceiling(void **state)
 	}
 }
 
+/* Another one while some of it is used. */
+static void
+test_limit(void **state)
+{
+	struct arena *arena = arena_new(1024);
+	char *old, *new;
+
+	(void)state;
+	old = arena_alloc(arena, 1000);
+	memset(old, 'x', 1000);
+	arena_limit(arena, 1 << 20);
+	new = arena_alloc(arena, 500000);
+	assert_true(new[499999] == 0 && old[999] == 'x');
+	arena_limit(arena, 10);
+	(void)arena_alloc(arena, 0);
+	arena_reset(arena);
+	(void)arena_alloc(arena, 10);
+	arena_free(&arena);
+}
+
 int
 main(void)
 {
@@ -142,6 +162,7 @@ main(void)
 	    cmocka_unit_test(test_copies),
 	    cmocka_unit_test(test_defer),
 	    cmocka_unit_test(test_ceiling),
+	    cmocka_unit_test(test_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

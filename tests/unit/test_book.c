@@ -431,6 +431,41 @@ a_stopped_saver(void **state)
 	env_close(&env);
 }
 
+/* Slowly, with no moment between in which another has a chance. */
+static int
+hold_again_and_again(void *arg)
+{
+	struct shared *s = arg;
+	struct env *env = store_dir_open(s->dir);
+
+	for (int i = 0; i < 8; i++) {
+		if (env == NULL || env_book_lock(env, 0) != STORE_OK)
+			return 1;
+		s->ready = 1;
+		usleep(80000);
+		env_book_unlock(env);
+	}
+	env_drop(&env);
+	return 0;
+}
+
+static void
+a_queue_of_savers(void **state)
+{
+	struct shared *s = shared_bytes(sizeof *s);
+	struct env *env = store_dir_open(*state);
+	pid_t pid;
+
+	s->dir = *state;
+	pid = child_start(hold_again_and_again, s);
+	assert_true(wait_flag(&s->ready));
+	assert_int_equal(env_book_lock(env, 0), STORE_BUSY);
+	assert_int_equal(env_book_lock(env, 300), STORE_OK);
+	env_book_unlock(env);
+	child_end(pid);
+	env_close(&env);
+}
+
 #define READERS 512 /* of the lock file */
 
 static int
@@ -486,6 +521,7 @@ main(void)
 	    WITH_DIR(hard_facts_alone),
 	    WITH_DIR(days_of_the_ledger),
 	    WITH_DIR(a_stopped_saver),
+	    WITH_DIR(a_queue_of_savers),
 	    WITH_DIR(no_reader_is_free),
 	};
 

@@ -227,11 +227,83 @@ kill_and_reboot(void **state)
 	assert_true(facts > 20);
 }
 
+/* ---- a commit that nobody told of ---- */
+
+#define TOLD_AT 48 /* in LMDB's lock file: the newest commit that looks are to see */
+
+static enum store_rc
+put_mark(struct txn *txn, void *arg)
+{
+	return txn_put(txn, key_of(KEY_KEPT, 0, 1), arg, sizeof(unsigned));
+}
+
+static enum store_rc
+get_mark(struct txn *txn, void *arg)
+{
+	struct env_bytes row;
+	enum store_rc rc = txn_get(txn, key_of(KEY_KEPT, 0, 1), &row);
+
+	if (rc == STORE_OK && row.n == sizeof(unsigned))
+		memcpy(arg, row.p, row.n);
+	return rc;
+}
+
+/* As a process leaves it that is killed behind the commit before this one. */
+static enum store_rc
+die_untold(struct txn *txn, void *arg)
+{
+	const struct store_dir *dir = arg;
+	int fd = open(store_dir_file(dir, "book/lock.mdb"), O_RDWR);
+	uint64_t told;
+
+	if (pread(fd, &told, sizeof told, TOLD_AT) != (ssize_t)sizeof told ||
+	    told != txn_number(txn) - 1)
+		_exit(9); /* another LMDB keeps it elsewhere */
+	told--;
+	if (pwrite(fd, &told, sizeof told, TOLD_AT) != (ssize_t)sizeof told)
+		_exit(8);
+	raise(SIGKILL);
+	return STORE_OK;
+}
+
+static int
+write_and_die(void *arg)
+{
+	struct env *env = store_dir_open(arg);
+	unsigned mark = 2;
+
+	if (env == NULL || env_book_update(env, put_mark, &mark) != STORE_OK)
+		return 1;
+	return (int)env_book_update(env, die_untold, arg);
+}
+
+/* It was committed, so who comes next sees it, whether he looks or changes something. */
+static void
+untold(void **state)
+{
+	struct env *env = store_dir_open(*state);
+	struct book_report report;
+	unsigned mark = 1;
+
+	assert_int_equal(book_save(env, &report), STORE_OK);
+	assert_int_equal(env_book_update(env, put_mark, &mark), STORE_OK);
+	for (int i = 0; i < 3; i++) {
+		mark = 1;
+		assert_int_equal(env_book_update(env, put_mark, &mark), STORE_OK);
+		assert_int_equal(child_end(child_start(write_and_die, *state)), 128 + SIGKILL);
+		mark = 0;
+		assert_int_equal(env_book_view(env, get_mark, &mark), STORE_OK);
+		assert_int_equal(mark, 2);
+	}
+	env_close(&env);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(kill_and_reboot, store_dir_setup, store_dir_teardown),
+	    cmocka_unit_test_setup_teardown(untold, store_dir_setup, store_dir_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 #include "convert_turns.h"
 
+#include "dialect/seal.h"
 #include "lib/in_arena.h"
 
 #include <setjmp.h>
@@ -12,7 +13,14 @@
 #define CHAT "/v1/chat/completions"
 #define MESSAGES "/v1/messages"
 #define RESPONSES "/v1/responses"
+#define NO_TOOL                                                                \
+	"\"tools\":[{\"name\":\"none\",\"description\":\"Not to be called.\"," \
+	"\"input_schema\":{\"type\":\"object\"}}],\"tool_choice\":{\"type\":\"none\"},"
 #define MARK "~" /* what shortening leaves */
+#define ODD_ID "functions.f:1"
+#define ODD_SENT \
+	"functio_d029b1d6167f9b6ebb0bc7a2883d642d"    /* what a host of messages takes instead */
+#define AGAIN "k1_1_ea216ac304e4a2bfc687b97d86a82642" /* and for k1, where that was there before */
 
 static struct request rq;
 static struct conf_channel channel;
@@ -47,7 +55,7 @@ add(const struct form_turn *turn)
 	return &say.turns[say.nturns++];
 }
 
-/* s system, u user, a assistant, c an answer that calls, r the result of that: kept ones. */
+/* s system, u user, a assistant, c an answer that calls, r the result of that, o an answer that calls by an odd id: kept. */
 static void
 add_kept(char letter)
 {
@@ -63,13 +71,14 @@ add_kept(char letter)
 		if (roles[i] == letter)
 			turn.role = (enum form_role)i;
 	part = form_add_part(arena, &turn,
-	    letter == 'c'   ? FORM_CALL
-	    : letter == 'r' ? FORM_RESULT
-	                    : FORM_TEXT);
+	    letter == 'c' || letter == 'o' ? FORM_CALL
+	    : letter == 'r'                ? FORM_RESULT
+	                                   : FORM_TEXT);
 	part->text = SPAN("kept");
-	if (letter == 'c')
-		part->call = (struct form_call){
-		    .id = SPAN("k1"), .name = SPAN("f"), .arguments = SPAN("{}")};
+	if (part->kind == FORM_CALL)
+		part->call = (struct form_call){.id = letter == 'c' ? SPAN("k1") : SPAN(ODD_ID),
+		    .name = SPAN("f"),
+		    .arguments = SPAN("{}")};
 	if (letter == 'r')
 		part->result.id = SPAN("k1");
 	add(&turn);
@@ -131,7 +140,16 @@ plan(const char *letters)
 #define USE \
 	"{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"f\",\"input\":{ }}]}"
 
-static const struct {
+#define KEPT_TEXT "{\"role\":\"user\",\"content\":" TEXT("kept") "}"
+#define KEPT_USE(id)                                                                     \
+	"{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"" id "\"," \
+	"\"name\":\"f\",\"input\":{}}]}"
+#define RESULT(id)                                                                               \
+	"{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"" id "\"}," \
+	"{\"type\":\"text\",\"text\":\"go\"}]}"
+#define ASK_RESULT(id) "{\"model\":\"m\",\"max_tokens\":1,\"messages\":[" RESULT(id) "]}"
+
+static const struct row {
 	const char *what, *path, *body, *say, *want;
 } rows[] = {
     {"as it is", CHAT, "{\"model\":\"m\",\"messages\":[" ODD "]}", ".",
@@ -176,6 +194,21 @@ static const struct {
             "kept") "},{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"k1\",\"name\":"
                     "\"f\",\"input\":{}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\" "
                     ",\"tool_use_id\":\"k1\"},{\"type\":\"text\",\"text\":\"go\"}]}]}"},
+    {"kept calls by an odd id", MESSAGES, ASK_RESULT(ODD_ID), "uo..",
+        "{\"model\":\"m\",\"max_tokens\":1,\"messages\":[" KEPT_TEXT
+        "," KEPT_USE(ODD_SENT) "," RESULT(ODD_SENT) "]}"},
+    {"kept calls by the same id again", MESSAGES, ASK_RESULT("k1"), "ucrauc..",
+        "{\"model\":\"m\",\"max_tokens\":1,\"messages\":[" KEPT_TEXT "," KEPT_USE(
+            "k1") ","
+                  "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"k1\"}]},"
+                  "{\"role\":\"assistant\",\"content\":" TEXT("kept") "}," KEPT_TEXT "," KEPT_USE(
+                      AGAIN) "," RESULT(AGAIN) "]}"},
+    {"kept calls of chat, sent results", CHAT,
+        "{\"model\":\"m\",\"messages\":[{\"role\":\"tool\", \"tool_call_id\":\"k1\",\"content\":\"\"}]}",
+        "uc.",
+        "{\"model\":\"m\",\"messages\":[" KEPT_U ",{\"role\":\"assistant\",\"content\":\"\","
+        "\"tool_calls\":[{\"id\":\"k1\",\"type\":\"function\",\"function\":{\"name\":\"f\","
+        "\"arguments\":\"{}\"}}]},{\"role\":\"tool\", \"tool_call_id\":\"k1\",\"content\":\"\"}]}"},
     {"no filler around what is kept", MESSAGES,
         "{\"model\":\"claude-opus-4-6\",\"max_tokens\":1,\"messages\":[" ODD "]}", "a.",
         "{\"model\":\"claude-opus-4-6\",\"max_tokens\":1,\"messages\":[{\"role\":\"assistant\","
@@ -224,6 +257,14 @@ static const struct {
         "\"output\":\"" MARK "\"},{\"role\":\"user\",\"content\":\"b\"}]}"},
 };
 
+/* A host of messages wants tools beside calls and results. */
+static bool
+wants_tool(const struct row *row)
+{
+	return strcmp(row->path, MESSAGES) == 0 && strstr(row->want, "\"tool_") != NULL &&
+	       strstr(row->want, "\"tools\":") == NULL;
+}
+
 static void
 test_rows(void **state)
 {
@@ -231,15 +272,18 @@ test_rows(void **state)
 	for (size_t i = 0; i < NELEM(rows); i++) {
 		struct convert_target target = {.channel = &channel};
 		struct why why = {""};
+		const char *want;
 
 		ask(rows[i].path, rows[i].body);
 		plan(rows[i].say);
 		target.model = rq.model;
 		if (convert_aim(&convert, &target, &why) != ERR_OK)
 			fail_msg("%s: %s", rows[i].what, why.text);
-		if (!text_is(convert.way.body, rows[i].want))
+		want = arena_print(
+		    convert.arena, "{%s%s", wants_tool(&rows[i]) ? NO_TOOL : "", &rows[i].want[1]);
+		if (!text_is(convert.way.body, want))
 			fail_msg("%s:\n got %.*s\nwant %s", rows[i].what, (int)convert.way.body.n,
-			    convert.way.body.p, rows[i].want);
+			    convert.way.body.p, want);
 	}
 }
 
@@ -270,6 +314,50 @@ test_edits(void **state)
 	assert_true(text_find(convert.way.body, SPAN("kept")) < convert.way.body.n);
 }
 
+#define BUDGET "\"type\":\"enabled\",\"budget_tokens\":1024"
+
+/* Calls of others come without the thoughts that thinking by budget wants before them. */
+static void
+test_thinking(void **state)
+{
+	static const struct {
+		const char *what, *asked, *seal; /* of a kept thought before the calls */
+		bool stays;
+	} cases[] = {
+	    {"no thoughts", BUDGET, NULL, false},
+	    {"another's thoughts", BUDGET, "d", false},
+	    {"its own", BUDGET, "c", true},
+	    {"adaptive", "\"type\":\"adaptive\"", NULL, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NELEM(cases); i++) {
+		struct convert_target target = {.channel = &channel, .model = SPAN("m")};
+		struct form_turn *calls;
+		struct why why = {""};
+
+		ask(MESSAGES, arena_print(arena,
+		                  "{\"model\":\"m\",\"thinking\":{%s},\"max_tokens\":2000,"
+		                  "\"messages\":[" RESULT("k1") "]}",
+		                  cases[i].asked));
+		plan("uc..");
+		calls = &say.turns[1];
+		if (cases[i].seal != NULL) {
+			*form_add_part(arena, calls, FORM_CALL) = calls->parts[0];
+			calls->parts[0] = (struct form_part){.kind = FORM_THOUGHT,
+			    .text = SPAN("so"),
+			    .thought.seal = seal_make(
+			        arena, FORM_MESSAGES, text_span(cases[i].seal), SPAN("sig"))};
+		}
+		if (convert_aim(&convert, &target, &why) != ERR_OK)
+			fail_msg("%s: %s", cases[i].what, why.text);
+		if (text_has_fold(convert.way.body, "\"thinking\":{") != cases[i].stays ||
+		    (convert.way.dropped.n == 0) != cases[i].stays)
+			fail_msg(
+			    "%s: %.*s", cases[i].what, (int)convert.way.body.n, convert.way.body.p);
+	}
+}
+
 /* What the wire cannot be given is the client's 400. */
 static void
 test_refused(void **state)
@@ -292,6 +380,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_rows, in_arena_begin, in_arena_end),
 	    cmocka_unit_test_setup_teardown(test_edits, in_arena_begin, in_arena_end),
+	    cmocka_unit_test_setup_teardown(test_thinking, in_arena_begin, in_arena_end),
 	    cmocka_unit_test_setup_teardown(test_refused, in_arena_begin, in_arena_end),
 	};
 

@@ -124,6 +124,35 @@ test_url(void **state)
 	assert_null(scripted_header(&server, 0, "X-Own"));
 }
 
+/* Of the connections between them libcurl makes use of none: it may not send again by itself. */
+static const struct scripted_step dying[][SCRIPTED_STEPS] = {
+    {DO_READ, DO_SEND(ANSWER), DO_READ, DO_END},
+    {DO_READ, DO_END},
+    {DO_READ, DO_SEND(ANSWER), DO_READ, DO_END},
+    {DO_READ, DO_END},
+    {DO_READ, DO_END},
+};
+
+/* A connection that was kept too long is nobody's failure; a new one that dies is the host's. */
+static void
+test_kept(void **state)
+{
+	struct upstream_call call;
+
+	(void)state;
+	BEGIN(dying);
+	call = (struct upstream_call){
+	    .url = conf->alerts.url, .policy = &conf->policy, .body = SPAN("{}")};
+	for (unsigned i = 0; i < 2; i++) {
+		errand_run(&serve, &call, &answer);
+		assert_int_equal(answer.status, 200);
+	}
+	assert_int_equal(server.seen->requests, 3);
+	errand_run(&serve, &call, &answer);
+	assert_int_equal(answer.transport, TRANSPORT_CONNECT);
+	assert_int_equal(server.seen->requests, 5);
+}
+
 static const struct scripted_step long_one[][SCRIPTED_STEPS] = {
     {DO_READ, DO_SEND("HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"), DO_FILL(1024),
         DO_LINGER},
@@ -258,6 +287,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_methods),
 	    TEST(test_url),
+	    TEST(test_kept),
 	    TEST(test_long),
 	    TEST(test_classify),
 	    TEST(test_refused),

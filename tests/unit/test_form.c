@@ -164,6 +164,24 @@ test_lists(void **state)
 	arena_free(&arena);
 }
 
+/* What FORM_ITEMS_MAX is of. */
+static void
+items(void **state)
+{
+	struct form_part inner[3] = {{.kind = FORM_TEXT}};
+	struct form_part parts[] = {
+	    {.kind = FORM_TEXT}, {.kind = FORM_RESULT, .result = {.parts = inner, .nparts = 3}}};
+	struct form_turn turns[] = {{.role = FORM_ASSISTANT},
+	    {.role = FORM_USER, .parts = parts, .nparts = 1},
+	    {.role = FORM_TOOL, .parts = parts, .nparts = 2}};
+
+	(void)state;
+	assert_int_equal(form_items(turns, 0), 0);
+	assert_int_equal(form_items(turns, 1), 1);
+	assert_int_equal(form_items(turns, 2), 2);
+	assert_int_equal(form_items(turns, 3), 7);
+}
+
 int
 main(void)
 {
@@ -173,6 +191,7 @@ main(void)
 	    cmocka_unit_test(test_names),
 	    cmocka_unit_test(test_loss),
 	    cmocka_unit_test(test_lists),
+	    cmocka_unit_test(items),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,32 @@ long_way(void **state)
 	arena_free(&arena);
 }
 
+/* What the client was not given goes on all the same. */
+static void
+sealed(void **state)
+{
+	struct arena *arena = arena_new(1 << 20);
+	struct span seal = seal_make(arena, FORM_MESSAGES, MINE, SPAN("s"));
+	char *thought = arena_print(arena,
+	    "{\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"%.*s\"}", (int)seal.n,
+	    seal.p);
+	struct history h = {.channel = MINE,
+	    .items = SPAN("[" USER "]"),
+	    .response = SPAN("{\"output\":[" WORDS "," MSG "]}"),
+	    .output = text_span(arena_print(arena, "[%s," MSG "]", thought))};
+	struct buf *out = arena_buf(arena, 1 << 16);
+	struct history back;
+	struct span got;
+
+	(void)state;
+	history_write(&h, out);
+	assert_true(history_read(arena, buf_text(out), &back));
+	assert_true(text_equal(back.response, h.response));
+	got = history_fit(arena, history_carry(arena, &back), false, SPAN("ob"));
+	assert_true(text_is(got, arena_print(arena, USER ",%s," MSG_BARE, thought)));
+	arena_free(&arena);
+}
+
 static const struct {
 	const char *what, *body, *items, *want;
 } bodies[] = {
@@ -228,6 +254,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(fitting),
 	    cmocka_unit_test(long_way),
+	    cmocka_unit_test(sealed),
 	    cmocka_unit_test(body),
 	    cmocka_unit_test(answer),
 	    cmocka_unit_test(documents),

@@ -35,6 +35,7 @@ struct mark {
 struct exchange {
 	unsigned talk;
 	struct mark mark;
+	uint32_t had; /* turns, before it */
 };
 
 static void
@@ -50,13 +51,11 @@ append_in(struct txn *txn, void *arg)
 	const struct exchange *x = arg;
 	static char texts[2][LARGE];
 	struct env_bytes turns[2];
-	struct talk_append append = {.client = {"c", 1}, .turns = turns, .nturns = 2};
-	struct talk_head head = {.turns = 0};
+	struct talk_append append = {
+	    .client = {"c", 1}, .turns = turns, .nturns = 2, .had = x->had};
 	uint8_t key[TALK_KEY_BYTES];
 
 	key_of_talk(x->talk, key);
-	if (talk_find(txn, key, &limits, &head) == STORE_OK)
-		append.had = head.turns;
 	for (unsigned answer = 0; answer < 2; answer++) {
 		struct mark mark = {x->mark.worker, x->mark.n, answer};
 
@@ -65,6 +64,21 @@ append_in(struct txn *txn, void *arg)
 		turns[answer].n = x->mark.n % 8 == answer ? LARGE : sizeof mark;
 	}
 	return talk_append(txn, key, &append, &limits);
+}
+
+/* What it goes on from, as long as it is held. */
+static enum store_rc
+look_in(struct txn *txn, void *arg)
+{
+	struct exchange *x = arg;
+	struct talk_head head = {.turns = 0};
+	uint8_t key[TALK_KEY_BYTES];
+	enum store_rc rc;
+
+	key_of_talk(x->talk, key);
+	rc = talk_find(txn, key, &limits, &head);
+	x->had = rc == STORE_OK ? head.turns : 0;
+	return rc == STORE_NONE ? STORE_OK : rc;
 }
 
 static enum store_rc
@@ -89,12 +103,14 @@ work(void *arg)
 	for (unsigned i = 0;; i++) {
 		unsigned talk = i % 2 == 0 ? w->number : WORKERS;
 		unsigned n = s->sent[w->number][talk] + 1;
-		struct exchange x = {talk, {w->number, n, 0}};
+		struct exchange x = {talk, {w->number, n, 0}, 0};
 		struct hold hold;
 
 		if (hold_wait(env, 1000 + 4 * talk, &hold) != STORE_OK)
 			return 2;
 		s->sent[w->number][talk] = n;
+		if (env_book_view(env, look_in, &x) != STORE_OK)
+			return 4;
 		if (env_book_update(env, append_in, &x) != STORE_OK)
 			return 3;
 		s->done[w->number][talk] = n;
