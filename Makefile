@@ -164,10 +164,11 @@ check: setup-test ## install what is missing, build, run unit, scenario, configu
 	@$(MAKE) --no-print-directory -j4 -Otarget lint unit e2e-short scen-read
 	@$(MAKE) --no-print-directory scen
 
+AT_ONCE := 6 # unit programs
 .PHONY: unit-programs unit scen scen-read e2e-short e2e
 unit-programs: $(UNIT) $(B)/sluice.tokens
 unit: $(UNIT) ## unit tests (cmocka)
-	prove -j6 -e 'sh tests/lib/tap.sh' $(UNIT)
+	prove -j$(AT_ONCE) -e 'sh tests/lib/tap.sh' $(UNIT)
 scen: all $(B)/sluice.tokens ## scenario tests: the real program against a scripted provider
 	$(PYTEST) -n 8 $(SCEN) tests/scen
 scen-read:
@@ -194,7 +195,7 @@ asan: ## unit and scenario tests under AddressSanitizer and UBSan
 		all unit-programs
 	@$(MAKE) --no-print-directory B=build-asan HARD= HARD_LINK= LDFLAGS="-fsanitize=address,undefined" \
 		CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" \
-		unit scen
+		AT_ONCE=2 unit scen
 
 .PHONY: fuzz
 fuzz: $(FUZZ) ## run every fuzzer for SECS seconds (default 30)

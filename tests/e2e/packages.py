@@ -66,14 +66,14 @@ def install(packages=PACKAGES, folder=SDK, seconds=240):
 class Node:
     """A script of sdk/, which takes a second to load its packages and so stays: one line in, one line out."""
 
-    def __init__(self, script):
+    def __init__(self, script, modules):
         self.said, self.errors = b"", tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             ["node", os.path.join(HERE, "sdk", script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
-            env={**os.environ, "NODE_PATH": os.path.join(SDK, "node_modules")},
+            env={**os.environ, "NODE_PATH": os.path.join(modules, "node_modules")},
         )
 
     def ask(self, given, timeout):
@@ -102,10 +102,10 @@ class Node:
 _nodes = {}  # by script; they end with their input, when this process does
 
 
-def node(script, given, timeout=120):
-    """What the script says to `given`, both as JSON."""
+def node(script, given, timeout=120, modules=SDK):
+    """What the script says to `given`, both as JSON; its packages are in `modules`."""
     if script not in _nodes:
-        _nodes[script] = Node(script)
+        _nodes[script] = Node(script, modules)
     try:
         return _nodes[script].ask(given, timeout)
     except BaseException:

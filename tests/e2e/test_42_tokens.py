@@ -25,7 +25,7 @@ def texts():
 @pytest.fixture(scope="module")
 def theirs(texts):
     packages.install(PACKAGES, FOLDER)
-    return packages.node("tokens.cjs", texts, NODE_PATH=os.path.join(FOLDER, "node_modules"))
+    return packages.node("tokens.cjs", texts, modules=FOLDER)
 
 
 def ours(encoding, texts, tmp_path):
