@@ -145,7 +145,7 @@ def test_whether_an_account_can_serve(up, gate):
     """As a pick sees it now: full, cooling, disabled, channel open."""
     g = gate(accounts=1, workers=3, pool={"max_in_flight": 1}, channel={"models": ["m1"]})
     assert (target(g)["serves"], target(g)["why"]) == (True, None)
-    up.script(K1, slow(0.4))
+    up.script(K1, slow(1.5))
     running = g.open(stream=False)
     up.wait_for(1)
     assert (target(g)["serves"], target(g)["why"]) == (False, "full")
@@ -229,7 +229,7 @@ def test_each_attempt_counts_for_its_model(up, gate):
 
 def test_a_model_rests_and_comes_back(up, gate):
     routing = {"model_fail_after": 2, "model_cooldown": "5m"}
-    up.script(K1, slow(0.5), error(500), error(500))
+    up.script(K1, slow(2), error(500), error(500))
     g = gate(
         accounts=1,
         workers=4,
