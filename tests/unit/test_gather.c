@@ -148,7 +148,7 @@ test_long(void **state)
 	arena_free(&arena);
 }
 
-/* A host that goes to and fro: memory has an end, and of the texts nothing is lost. */
+/* A host that goes back and forth: memory has an end, and of the texts nothing is lost. */
 static void
 test_many_parts(void **state)
 {
