@@ -29,6 +29,7 @@ struct context {
 	bool kept;        /* it is; or it could not be, and that was told */
 	bool held;        /* `hold` is ours */
 	bool shrunk;      /* it was too long once */
+	bool unfit;       /* what has to stay of it is more than the present target takes */
 	struct hold hold;
 	struct session_key key;
 	struct context_turns had;

@@ -119,6 +119,7 @@ forget(struct context *c)
 {
 	c->counted = c->before = 0;
 	c->trimmed = 0;
+	c->unfit = false;
 	c->told = (struct span){"", 0};
 }
 
@@ -141,7 +142,8 @@ fit(struct serve_job *j, const struct form *from, const struct trim_policy *poli
 	struct trim trim;
 	enum err err = trim_form(j->s->arena, from, policy, &trim, why);
 
-	if (err != ERR_OK)
+	c->unfit = err != ERR_OK;
+	if (c->unfit)
 		return err;
 	if (c->before < trim.before)
 		c->before = trim.before;

@@ -53,7 +53,7 @@ convert_flow_listen(const struct convert *c)
 const struct flow_answer *
 convert_flow_answer(const struct convert_flow *f)
 {
-	if (f->whole == NULL || !gather_answer(f->whole)->ended)
+	if (f->whole == NULL || !gather_answer(f->whole)->ended || gather_answer(f->whole)->cut)
 		return NULL;
 	return gather_answer(f->whole);
 }

@@ -294,19 +294,22 @@ narrow(struct serve_job *j)
 bool
 serve_aim_body(struct serve_job *j)
 {
+	const char *code = "invalid_request_error";
 	struct why why, other;
 
 	if (j->walk.candidates != NULL && j->explain)
 		return true;
 	if (aim(j, &why) == ERR_OK)
 		return true;
+	if (j->context.unfit)
+		code = "context_length_exceeded";
 	narrow(j);
 	while (take_target(j)) {
 		if (aim(j, &other) == ERR_OK)
 			return true;
 		narrow(j);
 	}
-	answer_refuse(j, 400, "invalid_request_error", why.text);
+	answer_refuse(j, 400, code, why.text);
 	return false;
 }
 

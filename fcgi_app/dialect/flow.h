@@ -109,6 +109,7 @@ struct flow_answer {
 	struct dialect_usage usage;
 	struct span citations; /* raw JSON array, or empty */
 	bool ended;
+	bool cut; /* some of it was left out: it had too many parts */
 };
 
 /* A whole answer as the client's plain body. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define TEXT_MAX ((size_t)1 << 31)
+#define PARTS_MAX 4096
 
 /* A part that grows. Parts move when others are added, so they are known by their place. */
 struct open {
@@ -13,8 +14,9 @@ struct open {
 struct gather {
 	struct arena *arena;
 	struct flow_answer answer;
-	struct open last;   /* text, refusal or thought that the next piece may continue */
-	struct open *calls; /* by number */
+	struct open last; /* text, refusal or thought that the next piece may continue */
+	struct open of[FORM_THOUGHT + 1]; /* the last text, the last refusal, the last thought */
+	struct open *calls;               /* by number */
 	size_t ncalls, cap;
 	struct buf *citations;
 };
@@ -44,14 +46,24 @@ part_of(struct gather *g, const struct open *open)
 	return &g->answer.turn.parts[open->part];
 }
 
+/* Nobody answers in so many parts. What comes then goes to the last of its kind; of what is none by itself nothing is kept. */
+static bool
+is_full(const struct gather *g)
+{
+	return g->answer.turn.nparts >= PARTS_MAX;
+}
+
 static void
 append(struct gather *g, enum form_kind kind, struct span text)
 {
 	if (text.n == 0)
 		return;
-	if (g->last.text == NULL || part_of(g, &g->last)->kind != kind) {
+	if (is_full(g) && g->of[kind].text != NULL) {
+		g->last = g->of[kind];
+	} else if (g->last.text == NULL || part_of(g, &g->last)->kind != kind) {
 		form_add_part(g->arena, &g->answer.turn, kind);
 		g->last = (struct open){g->answer.turn.nparts - 1, arena_buf(g->arena, TEXT_MAX)};
+		g->of[kind] = g->last;
 	}
 	buf_span(g->last.text, text);
 	part_of(g, &g->last)->text = buf_text(g->last.text);
@@ -68,6 +80,10 @@ seal_thought(struct gather *g, struct span seal)
 {
 	struct form_turn *turn = &g->answer.turn;
 
+	if (is_full(g)) {
+		g->answer.cut = true;
+		return;
+	}
 	if (turn->nparts == 0 || !is_unsealed(&turn->parts[turn->nparts - 1]))
 		form_add_part(g->arena, turn, FORM_THOUGHT);
 	turn->parts[turn->nparts - 1].thought.seal = keep(g, seal);
@@ -77,8 +93,13 @@ seal_thought(struct gather *g, struct span seal)
 static void
 redacted(struct gather *g, struct span seal)
 {
-	struct form_part *part = form_add_part(g->arena, &g->answer.turn, FORM_THOUGHT);
+	struct form_part *part;
 
+	if (is_full(g)) {
+		g->answer.cut = true;
+		return;
+	}
+	part = form_add_part(g->arena, &g->answer.turn, FORM_THOUGHT);
 	part->thought = (struct form_thought){.seal = keep(g, seal), .redacted = true};
 	g->last.text = NULL;
 }
@@ -86,8 +107,13 @@ redacted(struct gather *g, struct span seal)
 static void
 begin_call(struct gather *g, const struct flow *step)
 {
-	struct form_part *part = form_add_part(g->arena, &g->answer.turn, FORM_CALL);
+	struct form_part *part;
 
+	if (is_full(g)) {
+		g->answer.cut = true;
+		return;
+	}
+	part = form_add_part(g->arena, &g->answer.turn, FORM_CALL);
 	part->call = (struct form_call){.id = keep(g, step->id),
 	    .name = keep(g, step->name),
 	    .namespace = keep(g, step->namespace),

@@ -159,6 +159,7 @@ def test_call_that_cannot_shrink(up, gate):
     result = {"role": "tool", "tool_call_id": "call_1", "content": "done"}
     a = send(g, "do it", call, result)
     assert a.status == 400 and "does not fit" in a.error["message"], a.out[:500]
+    assert a.error["code"] == "context_length_exceeded"
     assert up.count() == 0
     # once it is old it goes, with its result
     g.reload({**g.conf, "context": {"enabled": True, "max_tokens": 0}})

@@ -148,6 +148,35 @@ test_long(void **state)
 	arena_free(&arena);
 }
 
+/* A host that goes back and forth: memory has an end, and of the texts nothing is lost. */
+static void
+test_many_parts(void **state)
+{
+	const struct flow text = {.kind = FLOW_TEXT, .text = S("ab")};
+	const struct flow thought = {.kind = FLOW_THOUGHT, .text = S("c")};
+	struct arena *arena = arena_new(16 * MB);
+	struct gather *g = gather_begin(arena);
+	const struct flow_answer *answer = gather_answer(g);
+	size_t n[FORM_OPAQUE + 1] = {0};
+
+	(void)state;
+	for (int i = 0; i < 50000; i++) {
+		gather_step(g, &text);
+		gather_step(g, &thought);
+	}
+	for (size_t i = 0; i < answer->turn.nparts; i++)
+		n[answer->turn.parts[i].kind] += answer->turn.parts[i].text.n;
+	assert_int_equal(n[FORM_TEXT], 100000);
+	assert_int_equal(n[FORM_THOUGHT], 50000);
+	assert_true(answer->turn.nparts <= 4096 && !answer->cut);
+	for (int i = 0; i < 3; i++) {
+		gather_step(g, &(struct flow){.kind = FLOW_CALL, .id = S("i"), .name = S("f")});
+		gather_step(g, &(struct flow){.kind = FLOW_ARGUMENTS, .text = S("{}")});
+	}
+	assert_true(answer->turn.nparts <= 4096 && answer->cut);
+	arena_free(&arena);
+}
+
 int
 main(void)
 {
@@ -155,6 +184,7 @@ main(void)
 	    cmocka_unit_test(test_cases),
 	    cmocka_unit_test(test_copies),
 	    cmocka_unit_test(test_long),
+	    cmocka_unit_test(test_many_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
